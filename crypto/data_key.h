@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CRYPTO_DATA_KEY_H
+#define CRYPTO_DATA_KEY_H
+
+/* One generation of data channel keys of a peer: both directions, their counters and limits.
+ * The packet path calls seal and open with (key, segment list); what a segment looks like on the
+ * wire (AEAD today; CBC and epoch later) is this module's business alone. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "crypto/aead.h"
+#include "crypto/drop.h"
+#include "crypto/replay.h"
+
+#define DATA_KEY_HEADROOM 32  /* bytes that must be free in front of a plaintext to seal */
+#define DATA_KEY_TAILROOM 32  /* and behind it */
+#define DATA_KEY_BATCH 64     /* most segments in one call */
+#define DATA_KEY_IV_LEN 8     /* implicit part of the nonce */
+
+/* Secret bytes of one generation, from prf to data_key_init; wiped by whoever made it. */
+struct data_key_material {
+	enum cipher cipher;
+	uint8_t key_id; /* 0..7 */
+	uint8_t seal_key[AEAD_KEY_MAX];
+	uint8_t open_key[AEAD_KEY_MAX];
+	uint8_t seal_iv[DATA_KEY_IV_LEN];
+	uint8_t open_iv[DATA_KEY_IV_LEN];
+};
+
+/* A packet on its way through seal or open. */
+struct data_segment {
+	uint8_t *data; /* seal: plaintext -> datagram; open: datagram -> plaintext */
+	uint32_t len;
+	enum drop drop; /* result: DROP_NONE or why not */
+};
+
+struct data_key_options {
+	uint32_t peer_id;       /* for the P_DATA_V2 header, or PEER_ID_NONE: P_DATA_V1 */
+	uint32_t replay_window; /* 0..64; larger windows need `replay_bits` */
+	uint32_t replay_time_s;
+	uint64_t *replay_bits; /* NULL, or words for a larger window, outliving the key */
+};
+
+/* Owned by one worker after installation. Plain fields: nobody else looks. */
+struct data_key {
+	struct aead_schedule *seal_schedule; /* in the owner's slab, or the control side's copy */
+	struct aead_schedule *open_schedule;
+	enum cipher cipher;
+	uint8_t key_id;
+	uint8_t head_len; /* 4: P_DATA_V2, 1: P_DATA_V1 */
+	uint8_t head[4];
+	uint8_t seal_iv[DATA_KEY_IV_LEN];
+	uint8_t open_iv[DATA_KEY_IV_LEN];
+	struct send_counter counter;
+	struct replay replay;
+	uint64_t sealed_packets, sealed_blocks; /* usage, for the AEAD limit */
+	uint64_t opened_packets, opened_blocks;
+	uint64_t sealed_bytes, opened_bytes;    /* for reneg-bytes */
+	uint64_t failed_tags;
+	uint64_t seal_from_ms; /* BOOTTIME: not used for sending before, unless it is the only key */
+};
+
+/* Fill `k`; expands both schedules (the caller gives the two slots, which `k` then refers to; the
+ * caller keeps the memory). Control side. Returns 0 or aead_schedule_init's error. */
+__attribute__((warn_unused_result)) int
+data_key_init(struct data_key *k, struct aead *a, const struct data_key_material *m,
+	      const struct data_key_options *o, struct aead_schedule *seal_slot,
+	      struct aead_schedule *open_slot);
+/* Wipe keys and schedules. The memory stays the caller's. Thread: the owner. */
+void data_key_fini(struct data_key *k, struct aead *a);
+
+/* Seal `n` (<= DATA_KEY_BATCH) plaintexts in place: data moves back by the overhead. Each needs
+ * DATA_KEY_HEADROOM and DATA_KEY_TAILROOM. An exhausted counter gives DROP_KEY_EXPIRED.
+ * Thread: the owner. Never allocates. */
+void data_key_seal(struct data_key *k, struct aead *a, struct data_segment *seg, unsigned n);
+/* Open `n` (<= DATA_KEY_BATCH) datagrams in place (P_DATA_V1 or V2, as each says): check the replay
+ * window, open, commit; a second copy in the batch is dropped. Drops: SHORT, REPLAY_*, DECRYPT,
+ * KEY_EXPIRED. */
+void data_key_open(struct data_key *k, struct aead *a, struct data_segment *seg, unsigned n,
+		   uint64_t now_ms);
+
+/* Bytes that seal adds. */
+unsigned data_key_overhead(const struct data_key *k);
+/* Packet-id, AEAD use or failed tags are near their limit (wire.md, sections 12.1 and 12.5). */
+bool data_key_wants_renegotiation(const struct data_key *k);
+
+#endif

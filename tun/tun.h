@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TUN_TUN_H
+#define TUN_TUN_H
+
+/* tun/: the kernel's inner side. This module: the multi-queue device. */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <net/if.h>
+
+#define TUN_QUEUES_MAX 64
+
+struct tun {
+	char name[IFNAMSIZ];
+	int ifindex;
+	int queue_count;
+	int fds[TUN_QUEUES_MAX]; /* one a queue, blocking, close-on-exec; -1: closed */
+	bool was_there;          /* existed before us (persistent): not removed at the end */
+};
+
+/* Open `queues` (1..TUN_QUEUES_MAX) queues of layer-3 device `name`: "tun" takes the first free
+ * tunN, any other name is taken as it is. IFF_NO_PI | IFF_MULTI_QUEUE. EBUSY is retried for a few
+ * seconds, since a ring that died holds its descriptors for a while. On failure `why` (at least
+ * 256 bytes) gets one sentence that says what to do: no /dev/net/tun, no CAP_NET_ADMIN, a
+ * single-queue device of that name, name taken.
+ * Returns 0 or -errno. Thread: main, before workers start. */
+__attribute__((warn_unused_result)) int tun_open(const char *name, int queues, struct tun *out,
+						 char *why, size_t why_len);
+/* Close all queues; a device that was not there before goes away with the last. */
+void tun_close(struct tun *t);
+
+#endif

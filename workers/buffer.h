@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WORKERS_BUFFER_H
+#define WORKERS_BUFFER_H
+
+/* workers/: the data channel. Everything here runs on, or is shared with, a worker.
+ *
+ * A thread of the data channel is named by its index: 0 is the acceptor, 1..N are the workers. The
+ * same number is its socket's place in each reuseport group, its mailbox, and the home of its
+ * buffers.
+ *
+ * This module: packet buffers with head and tail room, from one pool per thread, sized at start.
+ * Every buffer has a home; whoever consumed it sends it home. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "config/addr.h"
+
+#define BUFFER_HEADROOM 64 /* room in front of received bytes: data channel header, tag, later virtio header */
+#define BUFFER_TAILROOM 64
+#define BUFFER_SMALL 2048  /* storage of the small class, room included */
+#define BUFFER_LARGE (65536 + BUFFER_HEADROOM + BUFFER_TAILROOM)
+
+struct buffer {
+	uint8_t *data;      /* first valid byte */
+	uint32_t len;       /* valid bytes */
+	uint32_t cap;       /* storage bytes */
+	uint8_t *storage;   /* fixed */
+	struct buffer *next; /* in a free list, chain or queue: belongs to whoever holds the buffer */
+	uint16_t home;      /* thread index */
+	uint16_t id;        /* index in the home pool */
+	uint32_t generation; /* of the destination peer, when handed over for sealing */
+	struct link_addr link; /* where a datagram came from, or goes to */
+};
+
+struct buffer_pool; /* one thread's buffers; only its thread takes and gives */
+
+/* `count` buffers of `storage` bytes each (BUFFER_SMALL or BUFFER_LARGE), home = `home`; memory is
+ * one mapping, touched when first used. Returns 0 or -ENOMEM. */
+__attribute__((warn_unused_result)) int buffer_pool_new(uint16_t home, uint32_t count,
+							uint32_t storage,
+							struct buffer_pool **out);
+void buffer_pool_free(struct buffer_pool *p);
+/* Last in, first out, so that the hot set stays in the cache. NULL if empty (a counted drop). The
+ * data pointer stands behind BUFFER_HEADROOM and len is 0. */
+struct buffer *buffer_take(struct buffer_pool *p);
+/* Give back a buffer whose home is this pool. */
+void buffer_give(struct buffer_pool *p, struct buffer *b);
+/* The buffer with index `id`, for engines that number them. */
+struct buffer *buffer_at(struct buffer_pool *p, uint16_t id);
+uint32_t buffer_pool_size(const struct buffer_pool *p);
+uint32_t buffer_pool_free_count(const struct buffer_pool *p);
+/* Most bytes that can be received into a fresh buffer of this pool. */
+uint32_t buffer_pool_payload(const struct buffer_pool *p);
+
+/* Bytes in front of data, and behind its end. */
+static inline uint32_t buffer_headroom(const struct buffer *b)
+{
+	return (uint32_t)(b->data - b->storage);
+}
+
+static inline uint32_t buffer_tailroom(const struct buffer *b)
+{
+	return b->cap - buffer_headroom(b) - b->len;
+}
+
+#endif

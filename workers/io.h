@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WORKERS_IO_H
+#define WORKERS_IO_H
+
+/* A worker's I/O engine: two of them (io_uring, epoll), chosen at run time; nobody else sees which
+ * one runs. One engine belongs to one worker thread and is made and used on it.
+ *
+ * Buffers: received ones come from the worker's pool and belong to the caller after io_wait. Sent
+ * ones belong to the engine until it gives them back by io_ops.done (home or not), at the latest in
+ * io_free. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "config/config.h"
+#include "workers/buffer.h"
+
+#define IO_BATCH 64 /* most packets of one kind that one turn delivers */
+
+struct io;
+struct io_uring_state;
+
+struct io_setup {
+	enum io_engine_choice choice;
+	uint32_t disabled_features;   /* enum feature */
+	const int *sockets;           /* UDP sockets; index is the listener */
+	const bool *has_pktinfo;      /* for each: send with the local address of buffer->link */
+	unsigned socket_count;
+	int tun_fd;
+	int wake_fd;                  /* eventfd of the mailbox; the engine reads it */
+	struct buffer_pool *pool;     /* where received packets go */
+	/* A buffer that was sent or written; result: 0 or -errno. Called inside io_submit, io_wait
+	 * or io_free. */
+	void (*done)(void *ctx, struct buffer *b, bool is_tun, int result);
+	void *ctx;
+};
+
+/* What one turn brought. Pointers are valid until the next io_wait. */
+struct io_batch {
+	struct buffer *datagrams[IO_BATCH]; /* data, len, link (remote, local, listener) are set */
+	unsigned datagram_count;
+	struct buffer *packets[IO_BATCH]; /* from the tun queue */
+	unsigned packet_count;
+	bool is_woken; /* the eventfd fired */
+};
+
+struct io_stats {
+	uint64_t system_calls; /* enters or calls of the data path */
+	uint64_t submissions, completions;
+	uint64_t buffers_exhausted; /* a receive had no buffer */
+	uint64_t receive_errors;    /* stray errors on a shared socket, tolerated */
+	uint64_t truncated;         /* datagrams larger than a buffer, dropped */
+};
+
+/* Make an engine. IO_ENGINE_AUTO tries io_uring and falls back to epoll; `note` (at least 128
+ * bytes) then says why in half a sentence, else "". Retries EBUSY. Returns 0 or -errno. */
+__attribute__((warn_unused_result)) int io_new(const struct io_setup *s, struct io **out,
+					       char *note, size_t note_len);
+/* Cancel everything, wait for completions, close. */
+void io_free(struct io *io);
+/* "io_uring" or "epoll". */
+const char *io_name(const struct io *io);
+
+/* Submit what is queued, wait until something arrives or `timeout_ms` passed (UINT64_MAX: for
+ * ever, 0: only look), and fill `batch`. Returns 0 or -errno if the engine cannot go on. */
+__attribute__((warn_unused_result)) int io_wait(struct io *io, uint64_t timeout_ms,
+						struct io_batch *batch);
+/* Queue a datagram to b->link.remote from socket b->link.listener. Never blocks; a full queue or
+ * socket gives the buffer back with -EAGAIN through done. */
+void io_send(struct io *io, struct buffer *b);
+/* Queue a packet for the tun queue, likewise. */
+void io_write_tun(struct io *io, struct buffer *b);
+/* Hand over everything queued, in as few system calls as possible, without waiting. */
+void io_submit(struct io *io);
+const struct io_stats *io_stats(const struct io *io);
+
+#endif

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WORKERS_PEER_H
+#define WORKERS_PEER_H
+
+/* A client's data state. Made by the acceptor, owned by one worker from MESSAGE_PEER_ADD to
+ * MESSAGE_PEER_REMOVED, then freed by the acceptor. All fields are the owner's, except those
+ * marked as shared. */
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "config/addr.h"
+#include "crypto/data_key.h"
+#include "workers/timers.h"
+
+#define PEER_KEYS 8 /* by key-id */
+
+/* What the acceptor decides when it adds a peer. */
+struct peer_setup {
+	uint32_t id;          /* 0..PEER_ID_NONE-1; slot = id & 255 */
+	uint32_t generation;  /* differs from the last holder of the id */
+	bool is_v2;           /* send P_DATA_V2 (the client knows its peer-id) */
+	struct link_addr link;
+	uint32_t ping_s, ping_restart_s; /* 0: off */
+	uint16_t mss4, mss6;  /* clamp; 0: off */
+	uint32_t tun_mtu;     /* largest inner packet sent to it */
+};
+
+/* Key schedules of one generation, in the owner's slab. */
+struct key_slot {
+	struct aead_schedule seal, open;
+};
+
+struct peer {
+	struct peer_setup setup;
+	struct link_addr link;
+	struct data_key *keys[PEER_KEYS]; /* NULL: none; objects are the owner's */
+	struct data_key *seal_key;        /* what is sealed with now, NULL before the first key */
+	uint64_t last_received_ms;        /* any authenticated packet */
+	uint64_t last_sent_ms;
+	struct timer keepalive;
+	struct peer *next_by_addr;        /* table of peers without peer-id */
+	uint32_t facts;                   /* announced, not yet taken by a full ring: bit = message kind - MESSAGE_FLOAT_REQUEST */
+	uint8_t exhausted_key_id;
+	bool is_float_asked;              /* a MESSAGE_FLOAT_REQUEST is under way */
+	uint64_t float_asked_ms;
+	/* Shared: written by the owner, relaxed; read by the acceptor for status and by the observer. */
+	_Atomic uint64_t received_bytes, sent_bytes;
+	_Atomic uint64_t received_packets, sent_packets;
+	_Atomic uint64_t seen_ms; /* CLOCK_BOOTTIME of the last authenticated packet, housekeeping precision */
+};
+
+/* Thread: acceptor. NULL without memory. */
+struct peer *peer_new(const struct peer_setup *s);
+/* After MESSAGE_PEER_REMOVED (or if the peer was never added). */
+void peer_free(struct peer *p);
+
+/* The key to seal with at now_ms: among the keys whose seal_from has passed the newest, else any;
+ * updates seal_key (wire.md, section 12.3). NULL if there is none. Thread: owner. */
+struct data_key *peer_seal_key(struct peer *p, uint64_t now_ms);
+
+/* A worker's peers, by id and (those without peer-id) by source address. */
+struct peer_table;
+__attribute__((warn_unused_result)) int peer_table_new(uint32_t id_limit, struct peer_table **out);
+void peer_table_free(struct peer_table *t);
+/* -EEXIST, -ERANGE. */
+__attribute__((warn_unused_result)) int peer_table_add(struct peer_table *t, struct peer *p);
+void peer_table_remove(struct peer_table *t, struct peer *p);
+struct peer *peer_find_by_id(const struct peer_table *t, uint32_t id);
+struct peer *peer_find_by_addr(const struct peer_table *t, const struct link_addr *l);
+/* After p->link was changed to `l`: keeps the address table right. */
+void peer_table_move(struct peer_table *t, struct peer *p, const struct link_addr *l);
+uint32_t peer_table_count(const struct peer_table *t);
+
+#endif
