@@ -38,7 +38,7 @@ struct link_addr {
 };
 
 #define IP_ADDR_TEXT_MAX 48   /* longest printed address with NUL */
-#define ENDPOINT_TEXT_MAX 64  /* longest "[addr%scope]:port" with NUL */
+#define ENDPOINT_TEXT_MAX 80  /* longest "[AF_INET6]addr%scope:port" with NUL */
 
 /* Parse exactly one literal address (no name, no blanks). Returns false if it is none. */
 bool ip_addr_parse(const char *text, struct ip_addr *out);
@@ -60,7 +60,8 @@ uint32_t ip_addr_to_host32(const struct ip_addr *a); /* IPv4, host order */
 /* "192.0.2.7:40000" or "[2001:db8::7]:40000"; mapped IPv4 prints as IPv4. Returns `buf`, which
  * must hold ENDPOINT_TEXT_MAX bytes. */
 const char *endpoint_print(const union sockaddr_any *e, char *buf);
-/* The same after "[AF_INET]" or "[AF_INET6]", as log lines have it. `buf`: ENDPOINT_TEXT_MAX. */
+/* "[AF_INET]192.0.2.7:40000" or "[AF_INET6]2001:db8::7:40000", as log lines have it.
+ * `buf`: ENDPOINT_TEXT_MAX. */
 const char *endpoint_print_af(const union sockaddr_any *e, char *buf);
 /* Family, address, port (and scope of link-local addresses) are equal. */
 bool endpoint_equal(const union sockaddr_any *a, const union sockaddr_any *b);
