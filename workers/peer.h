@@ -16,39 +16,43 @@
 
 #define PEER_KEYS 8 /* by key-id */
 
-/* What the acceptor decides when it adds a peer. */
-struct peer_setup {
-	uint32_t id;          /* 0..PEER_ID_NONE-1; slot = id & 255 */
-	uint32_t generation;  /* differs from the last holder of the id */
-	bool is_v2;           /* send P_DATA_V2 (the client knows its peer-id) */
-	struct link_addr link;
-	uint32_t ping_s, ping_restart_s; /* 0: off */
-	uint16_t mss4, mss6;  /* clamp; 0: off */
-	uint32_t tun_mtu;     /* largest inner packet sent to it */
+/* What the owner has to tell the acceptor; announced again until the ring takes it. */
+enum peer_fact {
+	PEER_FACT_SILENT = 1 << 0,
+	PEER_FACT_EXIT = 1 << 1,
+	PEER_FACT_EXHAUSTED = 1 << 2,
 };
 
-/* Key schedules of one generation, in the owner's slab. */
-struct key_slot {
-	struct aead_schedule seal, open;
+/* What the acceptor decides when it adds a peer. */
+struct peer_setup {
+	uint32_t id;	     /* 0..PEER_ID_NONE-1; slot = id & 255 */
+	uint32_t generation; /* differs from the last holder of the id */
+	bool is_v2;	     /* send P_DATA_V2 (the client knows its peer-id) */
+	struct link_addr link;
+	uint32_t ping_s, ping_restart_s; /* 0: off */
+	uint16_t mss4, mss6;		 /* clamp; 0: off */
+	uint32_t tun_mtu;		 /* largest inner packet sent to it */
 };
 
 struct peer {
 	struct peer_setup setup;
 	struct link_addr link;
 	struct data_key *keys[PEER_KEYS]; /* NULL: none; objects are the owner's */
-	struct data_key *seal_key;        /* what is sealed with now, NULL before the first key */
-	uint64_t last_received_ms;        /* any authenticated packet */
+	struct data_key *seal_key;	  /* what is sealed with now, NULL before the first key */
+	uint64_t last_received_ms;	  /* any authenticated packet */
 	uint64_t last_sent_ms;
 	struct timer keepalive;
-	struct peer *next_by_addr;        /* table of peers without peer-id */
-	uint32_t facts;                   /* announced, not yet taken by a full ring: bit = message kind - MESSAGE_FLOAT_REQUEST */
-	uint8_t exhausted_key_id;
-	bool is_float_asked;              /* a MESSAGE_FLOAT_REQUEST is under way */
-	uint64_t float_asked_ms;
-	/* Shared: written by the owner, relaxed; read by the acceptor for status and by the observer. */
+	struct peer *next_by_addr; /* table by source address */
+	uint32_t facts;		   /* enum peer_fact, not yet taken by the acceptor's ring */
+	uint8_t exhausted_key_id;  /* announced as nearly used up; 0xff: none */
+	uint64_t float_asked_ms;   /* when a move was last asked for; 0: never */
+	uint64_t silence_said_ms;  /* when silence was last announced */
+	/* Shared: written by the owner, relaxed; read by the acceptor for status and by the
+	 * observer. */
 	_Atomic uint64_t received_bytes, sent_bytes;
 	_Atomic uint64_t received_packets, sent_packets;
-	_Atomic uint64_t seen_ms; /* CLOCK_BOOTTIME of the last authenticated packet, housekeeping precision */
+	_Atomic uint64_t seen_ms; /* CLOCK_BOOTTIME of the last authenticated packet, housekeeping
+				     precision */
 };
 
 /* Thread: acceptor. NULL without memory. */
@@ -60,7 +64,8 @@ void peer_free(struct peer *p);
  * updates seal_key (wire.md, section 12.3). NULL if there is none. Thread: owner. */
 struct data_key *peer_seal_key(struct peer *p, uint64_t now_ms);
 
-/* A worker's peers, by id and (those without peer-id) by source address. */
+/* A worker's peers, by id and by source address (a client that knows its peer-id may still send
+ * P_DATA_V1). */
 struct peer_table;
 __attribute__((warn_unused_result)) int peer_table_new(uint32_t id_limit, struct peer_table **out);
 void peer_table_free(struct peer_table *t);
@@ -69,7 +74,7 @@ __attribute__((warn_unused_result)) int peer_table_add(struct peer_table *t, str
 void peer_table_remove(struct peer_table *t, struct peer *p);
 struct peer *peer_find_by_id(const struct peer_table *t, uint32_t id);
 struct peer *peer_find_by_addr(const struct peer_table *t, const struct link_addr *l);
-/* After p->link was changed to `l`: keeps the address table right. */
+/* The peer's address is `l` from now on. */
 void peer_table_move(struct peer_table *t, struct peer *p, const struct link_addr *l);
 uint32_t peer_table_count(const struct peer_table *t);
 

@@ -25,8 +25,8 @@ struct worker_shared {
 	const struct udp_group *groups; /* one per listener */
 	unsigned group_count;
 	unsigned worker_count;
-	uint32_t peer_id_limit;  /* ids given out are below it */
-	struct view occ_reply;   /* whole plaintext that answers an OCC request; empty: none */
+	uint32_t peer_id_limit; /* ids given out are below it */
+	struct view occ_reply;	/* whole plaintext that answers an OCC request; empty: none */
 };
 
 struct worker;
@@ -44,8 +44,8 @@ void worker_free(struct worker *w);
 
 /* Any thread. */
 struct counters_shared *worker_counters(struct worker *w);
-const char *worker_io_name(const struct worker *w);   /* after worker_start */
-const char *worker_io_note(const struct worker *w);   /* why io_uring is not used, or "" */
+const char *worker_io_name(const struct worker *w); /* after worker_start */
+const char *worker_io_note(const struct worker *w); /* why io_uring is not used, or "" */
 const char *worker_aead_name(const struct worker *w);
 int worker_cpu(const struct worker *w);
 

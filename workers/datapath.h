@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WORKERS_DATAPATH_H
+#define WORKERS_DATAPATH_H
+
+/* What a worker's packet path works with. Owned by one worker; inbound, outbound and the loop share
+ * it. Also the ways out of the path: drop a packet, send a buffer home, hand one to its owner. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "config/config.h"
+#include "crypto/aead.h"
+#include "crypto/bytes.h"
+#include "workers/buffer.h"
+#include "workers/counters.h"
+#include "workers/io.h"
+#include "workers/key_slab.h"
+#include "workers/mailbox.h"
+#include "workers/peer.h"
+#include "workers/route_table.h"
+#include "workers/steering.h"
+#include "workers/timers.h"
+
+struct datapath {
+	unsigned index; /* thread index of this worker, 1..N */
+	uint64_t now_ms;
+	struct counters count;
+	struct aead *aead;
+	struct io *io;
+	struct buffer_pool *pool;
+	struct peer_table *peers;
+	struct key_slab *keys;
+	struct route_reader *routes;
+	struct timers timers;
+	const struct slot_table *slots;
+	struct mailboxes *mailboxes;
+	struct buffer *
+		homeward[WORKERS_MAX + 1]; /* consumed buffers of other threads, sent once a turn */
+	bool is_client_to_client;
+	uint64_t reneg_bytes, reneg_pkts; /* 0: off */
+	struct view occ_reply;
+};
+
+/* Count a drop and send the buffer home. */
+void datapath_drop(struct datapath *dp, enum counter_direction d, enum drop why, struct buffer *b);
+/* A consumed buffer: to our pool, or to the chain of its home. */
+void datapath_release(struct datapath *dp, struct buffer *b);
+/* Once a turn: send the chains. False if some stay for the next turn because a ring is full. */
+bool datapath_send_home(struct datapath *dp);
+/* Give a buffer to thread `to`; a full ring drops it. `m` has kind, peer_id and buffer. */
+void datapath_hand_over(struct datapath *dp, unsigned to, enum counter_direction d,
+			const struct message *m);
+/* Tell the acceptor a fact about a peer, now or, if its ring is full, at the peer's next timer. */
+void datapath_announce(struct datapath *dp, struct peer *p, enum peer_fact fact);
+/* Facts that are still to be told. */
+void datapath_announce_pending(struct datapath *dp, struct peer *p);
+/* Announce a key of `p` that is nearly used up, once. */
+void datapath_check_usage(struct datapath *dp, struct peer *p, const struct data_key *k);
+
+/* An owner's shared counter: load and store, no read-modify-write. */
+static inline void shared_add(_Atomic uint64_t *counter, uint64_t n)
+{
+	atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + n,
+			      memory_order_relaxed);
+}
+
+#endif

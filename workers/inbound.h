@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WORKERS_INBOUND_H
+#define WORKERS_INBOUND_H
+
+/* Datagrams -> open in batch -> inner packets. Thread: the worker. */
+
+#include "workers/datapath.h"
+#include "workers/outbound.h"
+
+#define INBOUND_BATCH 64
+
+/* Data packets of our own peers, gathered over a turn and opened together, sorted by key. */
+struct inbound {
+	struct datapath *dp;
+	struct outbound *out; /* for answers, and between clients */
+	unsigned count;
+	struct {
+		struct data_key *key;
+		struct peer *peer;
+		struct buffer *buffer;
+	} items[INBOUND_BATCH];
+};
+
+void inbound_init(struct inbound *in, struct datapath *dp, struct outbound *out);
+/* Datagrams from our sockets; all buffers are taken. What is not ours goes to its owner, control
+ * packets to the acceptor. */
+void inbound_datagrams(struct inbound *in, struct buffer *const *datagrams, unsigned n);
+/* A data packet that another thread handed over. */
+void inbound_handed_over(struct inbound *in, struct buffer *b);
+/* Open what was gathered and pass it on. At the end of a turn, and before a peer or key goes. */
+void inbound_flush(struct inbound *in);
+
+#endif

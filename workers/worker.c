@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "workers/worker.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "workers/datapath.h"
+#include "workers/inbound.h"
+#include "workers/keepalive.h"
+#include "workers/orders.h"
+#include "workers/outbound.h"
+
+#define ACCEPTOR	0
+#define PUBLISH_NS	100000000ull
+#define KEYS_PER_CLIENT 3 /* primary, lame duck, and the one that is being negotiated */
+#define LISTENERS_MAX	16
+#define NOTE_LEN	128
+#define NAME_LEN	48
+#define DATAGRAM_EXTRA	128 /* largest header, tag and padding around an inner packet */
+
+struct worker {
+	const struct worker_shared *shared;
+	unsigned index;
+	int tun_fd;
+	int cpu;
+	pthread_t thread;
+	sem_t started;
+	int start_error;
+	const char *start_step; /* what failed */
+	char io_note[NOTE_LEN];
+	char aead_name[NAME_LEN];
+	const char *io_name;
+	int sockets[LISTENERS_MAX];
+	bool has_pktinfo[LISTENERS_MAX];
+
+	struct datapath dp;
+	struct inbound in;
+	struct outbound out;
+	struct orders orders;
+	uint64_t now_ns, published_ns;
+	bool is_owing;	     /* a ring was full: answers or buffers are still to be sent */
+	bool is_unpublished; /* something was counted since the last publish */
+	struct counters_shared published;
+};
+
+static uint64_t clock_ns(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_BOOTTIME, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
+}
+
+int worker_new(const struct worker_shared *shared, unsigned index, int tun_fd, int cpu,
+	       struct worker **out)
+{
+	if (shared->group_count > LISTENERS_MAX)
+		return -E2BIG;
+	struct worker *w = aligned_alloc(64, (sizeof(*w) + 63) & ~(size_t)63);
+	if (!w)
+		return -ENOMEM;
+	memset(w, 0, sizeof(*w));
+	w->shared = shared;
+	w->index = index;
+	w->tun_fd = tun_fd;
+	w->cpu = cpu;
+	for (unsigned i = 0; i < shared->group_count; i++) {
+		w->sockets[i] = shared->groups[i].fds[index];
+		w->has_pktinfo[i] = shared->groups[i].has_pktinfo;
+	}
+	if (sem_init(&w->started, 0, 0) != 0) {
+		free(w);
+		return -errno;
+	}
+	*out = w;
+	return 0;
+}
+
+void worker_free(struct worker *w)
+{
+	if (!w)
+		return;
+	buffer_pool_free(w->dp.pool);
+	sem_destroy(&w->started);
+	free(w);
+}
+
+/* A buffer that left through a socket or the tun queue. */
+static void done(void *ctx, struct buffer *b, bool is_tun, int result)
+{
+	struct worker *w = ctx;
+	if (result == 0)
+		datapath_release(&w->dp, b);
+	else
+		datapath_drop(&w->dp, is_tun ? DIRECTION_INGRESS : DIRECTION_EGRESS,
+			      is_tun ? DROP_TUN_WRITE : DROP_LINK_SEND, b);
+}
+
+static int make_io(struct worker *w)
+{
+	const struct config *c = w->shared->config;
+	struct io_setup setup = {
+		.choice = c->io_engine,
+		.disabled_features = c->disabled_features,
+		.sockets = w->sockets,
+		.has_pktinfo = w->has_pktinfo,
+		.socket_count = w->shared->group_count,
+		.tun_fd = w->tun_fd,
+		.wake_fd = mailbox_fd(w->shared->mailboxes, w->index),
+		.pool = w->dp.pool,
+		.done = done,
+		.ctx = w,
+	};
+	int rc = io_new(&setup, &w->dp.io, w->io_note, sizeof(w->io_note));
+	if (rc == 0)
+		w->io_name = io_name(w->dp.io);
+	return rc;
+}
+
+/* Small buffers unless the tunnel's packets do not fit. Never fewer than two full batches of each
+ * kind, whatever the budget. */
+static int make_pool(struct worker *w)
+{
+	const struct config *c = w->shared->config;
+	bool is_small =
+		c->tun_mtu + DATAGRAM_EXTRA + BUFFER_HEADROOM + BUFFER_TAILROOM <= BUFFER_SMALL;
+	uint32_t storage = is_small ? BUFFER_SMALL : BUFFER_LARGE;
+	uint64_t count = c->worker_memory / storage;
+	if (count < 4 * IO_BATCH)
+		count = 4 * IO_BATCH;
+	if (count > UINT16_MAX)
+		count = UINT16_MAX;
+	return buffer_pool_new((uint16_t)w->index, (uint32_t)count, storage, &w->dp.pool);
+}
+
+static enum aead_choice aead_choice(const struct config *c)
+{
+	switch (c->aead_engine) {
+	case AEAD_ENGINE_OPENSSL:
+		return AEAD_OPENSSL;
+	case AEAD_ENGINE_IPSEC_MB:
+		return AEAD_IPSEC_MB;
+	case AEAD_ENGINE_AUTO:
+		break;
+	}
+	return AEAD_AUTO;
+}
+
+static int make_keys(struct worker *w)
+{
+	const struct config *c = w->shared->config;
+	bool is_huge = !(c->disabled_features & FEATURE_HUGE_PAGES);
+	uint32_t count = (c->max_clients + 64) * KEYS_PER_CLIENT;
+	return key_slab_new(count, is_huge, &w->dp.keys);
+}
+
+static int make_peers(struct worker *w)
+{
+	return peer_table_new(w->shared->peer_id_limit, &w->dp.peers);
+}
+
+static int make_aead(struct worker *w)
+{
+	int rc = aead_new(aead_choice(w->shared->config), &w->dp.aead);
+	if (rc == 0)
+		snprintf(w->aead_name, sizeof(w->aead_name), "%s", aead_name(w->dp.aead));
+	return rc;
+}
+
+static int make_routes(struct worker *w)
+{
+	return route_reader_new(w->shared->routes, &w->dp.routes);
+}
+
+static void init_datapath(struct worker *w)
+{
+	const struct config *c = w->shared->config;
+	struct datapath *dp = &w->dp;
+	w->now_ns = clock_ns();
+	dp->now_ms = w->now_ns / 1000000;
+	dp->index = w->index;
+	dp->slots = w->shared->slots;
+	dp->mailboxes = w->shared->mailboxes;
+	dp->is_client_to_client = c->is_client_to_client;
+	dp->reneg_bytes = c->reneg_bytes;
+	dp->reneg_pkts = c->reneg_pkts;
+	dp->occ_reply = w->shared->occ_reply;
+	timers_init(&dp->timers, dp->now_ms);
+	outbound_init(&w->out, dp);
+	inbound_init(&w->in, dp, &w->out);
+	orders_init(&w->orders, dp, &w->in, &w->out);
+}
+
+static int set_up(struct worker *w)
+{
+	static const struct {
+		const char *what;
+		int (*make)(struct worker *w);
+	} steps[] = {
+		{"packet buffers (lower worker-memory)", make_pool},
+		{"key slab (lower max-clients)", make_keys},
+		{"peer table (lower max-clients)", make_peers},
+		{"AEAD engine (set aead-engine auto)", make_aead},
+		{"route table reader", make_routes},
+		{"I/O engine (set io-engine auto)", make_io},
+	};
+	init_datapath(w);
+	for (unsigned i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+		int rc = steps[i].make(w);
+		if (rc != 0) {
+			w->start_step = steps[i].what;
+			return rc;
+		}
+	}
+	return 0;
+}
+
+static void tear_down(struct worker *w)
+{
+	struct datapath *dp = &w->dp;
+	if (dp->peers && dp->keys)
+		orders_drop_all(&w->orders);
+	if (dp->io)
+		io_free(dp->io);
+	if (dp->routes)
+		route_reader_free(dp->routes);
+	aead_free(dp->aead);
+	peer_table_free(dp->peers);
+	key_slab_free(dp->keys);
+	/* The pool stays until worker_free: other threads may still hold buffers of it. */
+}
+
+static void publish(struct worker *w)
+{
+	struct counters *c = &w->dp.count;
+	const struct io_stats *io = io_stats(w->dp.io);
+	c->system_calls = io->system_calls;
+	c->io_submissions = io->submissions;
+	c->io_completions = io->completions;
+	c->io_buffers_exhausted = io->buffers_exhausted;
+	c->io_receive_errors = io->receive_errors;
+	c->drops[DIRECTION_INGRESS][DROP_MTU] = io->truncated;
+	c->peers = peer_table_count(w->dp.peers);
+	c->buffers_free = buffer_pool_free_count(w->dp.pool);
+	c->timers_armed = w->dp.timers.armed;
+	counters_publish(c, &w->published);
+	w->published_ns = w->now_ns;
+	w->is_unpublished = false;
+}
+
+/* How long the loop may sleep: until a timer or a publish that is owed. Nothing else wakes an idle
+ * worker. */
+static uint64_t sleep_ms(const struct worker *w)
+{
+	uint64_t next = timers_next_ms(&w->dp.timers);
+	uint64_t ms = next == UINT64_MAX    ? UINT64_MAX
+		      : next > w->dp.now_ms ? next - w->dp.now_ms
+					    : 0;
+	if (w->is_unpublished && ms > PUBLISH_NS / 1000000)
+		ms = PUBLISH_NS / 1000000;
+	return w->is_owing && ms > 1 ? 1 : ms;
+}
+
+static int wait_for_work(struct worker *w, struct io_batch *batch)
+{
+	struct counters *c = &w->dp.count;
+	uint64_t timeout = sleep_ms(w);
+	if (timeout > 0 && !mailbox_sleep(w->dp.mailboxes, w->index))
+		timeout = 0;
+	uint64_t before = clock_ns();
+	c->busy_ns += before - w->now_ns;
+	int rc = io_wait(w->dp.io, timeout, batch);
+	w->now_ns = clock_ns();
+	w->dp.now_ms = w->now_ns / 1000000;
+	c->idle_ns += w->now_ns - before;
+	mailbox_awake(w->dp.mailboxes, w->index);
+	return rc;
+}
+
+static void count_turn(struct worker *w, const struct io_batch *batch, unsigned messages)
+{
+	struct counters *c = &w->dp.count;
+	bool is_io = batch->datagram_count || batch->packet_count;
+	c->turns++;
+	c->wakeups[is_io ? WAKE_IO : batch->is_woken || messages ? WAKE_MESSAGE : WAKE_TIMER]++;
+	w->is_unpublished = true;
+}
+
+static int turn(struct worker *w)
+{
+	struct io_batch batch;
+	int rc = wait_for_work(w, &batch);
+	if (rc != 0)
+		return rc;
+	route_reader_begin(w->dp.routes);
+	unsigned messages = orders_receive(&w->orders);
+	inbound_datagrams(&w->in, batch.datagrams, batch.datagram_count);
+	inbound_flush(&w->in);
+	outbound_packets(&w->out, batch.packets, batch.packet_count);
+	keepalive_expire(&w->dp, &w->out);
+	outbound_flush(&w->out);
+	route_reader_end(w->dp.routes);
+	io_submit(w->dp.io);
+	bool is_answered = orders_send_backlog(&w->orders);
+	w->is_owing = !datapath_send_home(&w->dp) || !is_answered;
+	mailbox_flush(w->dp.mailboxes, w->index);
+	count_turn(w, &batch, messages);
+	if (w->is_unpublished && w->now_ns - w->published_ns >= PUBLISH_NS)
+		publish(w);
+	return 0;
+}
+
+static void say_failed(struct worker *w, int rc)
+{
+	struct message m = {.kind = MESSAGE_FAILED, .arg = (uint8_t)-rc};
+	while (!mailbox_send(w->dp.mailboxes, w->index, ACCEPTOR, &m))
+		sched_yield();
+	mailbox_flush(w->dp.mailboxes, w->index);
+}
+
+static void pin(const struct worker *w)
+{
+	char name[16];
+	snprintf(name, sizeof(name), "worker-%u", w->index - 1);
+	pthread_setname_np(pthread_self(), name);
+	if (w->cpu < 0)
+		return;
+	cpu_set_t set;
+	CPU_ZERO(&set);
+	CPU_SET((unsigned)w->cpu, &set);
+	(void)pthread_setaffinity_np(pthread_self(), sizeof(set), &set);
+}
+
+static void *run(void *arg)
+{
+	struct worker *w = arg;
+	pin(w);
+	int rc = w->start_error = set_up(w);
+	if (rc == 0)
+		publish(w);
+	sem_post(&w->started);
+	while (rc == 0 && !w->orders.is_stopping)
+		rc = turn(w);
+	if (w->start_error == 0) {
+		publish(w);
+		if (!w->orders.is_stopping)
+			say_failed(w, rc);
+	}
+	tear_down(w);
+	return NULL;
+}
+
+static int create_thread(struct worker *w)
+{
+	sigset_t all, before;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	int rc = pthread_create(&w->thread, NULL, run, w);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return -rc;
+}
+
+int worker_start(struct worker *w, char *why, size_t why_len)
+{
+	int rc = create_thread(w);
+	if (rc != 0) {
+		snprintf(
+			why, why_len,
+			"worker %u: cannot start a thread (%s): raise TasksMax= and LimitNPROC= of "
+			"the service, or lower workers",
+			w->index - 1, strerror(-rc));
+		return rc;
+	}
+	while (sem_wait(&w->started) != 0)
+		;
+	if (w->start_error == 0)
+		return 0;
+	snprintf(why, why_len, "worker %u: %s: %s", w->index - 1, w->start_step,
+		 strerror(-w->start_error));
+	pthread_join(w->thread, NULL);
+	return w->start_error;
+}
+
+void worker_join(struct worker *w)
+{
+	pthread_join(w->thread, NULL);
+}
+
+struct counters_shared *worker_counters(struct worker *w)
+{
+	return &w->published;
+}
+
+const char *worker_io_name(const struct worker *w)
+{
+	return w->io_name;
+}
+
+const char *worker_io_note(const struct worker *w)
+{
+	return w->io_note;
+}
+
+const char *worker_aead_name(const struct worker *w)
+{
+	return w->aead_name;
+}
+
+int worker_cpu(const struct worker *w)
+{
+	return w->cpu;
+}
