@@ -4,9 +4,10 @@
 
 /* tun/: the kernel's inner side. This module: the multi-queue device. */
 
-#include <stdbool.h>
-#include <stdint.h>
 #include <net/if.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #define TUN_QUEUES_MAX 64
 
@@ -15,7 +16,7 @@ struct tun {
 	int ifindex;
 	int queue_count;
 	int fds[TUN_QUEUES_MAX]; /* one a queue, blocking, close-on-exec; -1: closed */
-	bool was_there;          /* existed before us (persistent): not removed at the end */
+	bool was_there;		 /* existed before us (persistent): not removed at the end */
 };
 
 /* Open `queues` (1..TUN_QUEUES_MAX) queues of layer-3 device `name`: "tun" takes the first free

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tun/ip.h"
+
+#include <string.h>
+
+#define IPV4_HEADER_MIN 20
+#define IPV6_HEADER_LEN 40
+#define TCP_HEADER_MIN	20
+#define TCP_CHECKSUM_AT 16
+#define TCP_FLAGS_AT	13
+#define TCP_FLAG_SYN	0x02
+#define TCP_OPTION_END	0
+#define TCP_OPTION_NOP	1
+#define TCP_OPTION_MSS	2
+#define TCP_MSS_LEN	4
+#define PROTOCOL_TCP	6
+#define IPV4_FRAGMENTED 0x3fff /* more fragments, or an offset */
+
+static uint32_t version_of(const uint8_t *packet, uint32_t len)
+{
+	if (len >= IPV4_HEADER_MIN && packet[0] >> 4 == 4)
+		return 4;
+	if (len >= IPV6_HEADER_LEN && packet[0] >> 4 == 6)
+		return 6;
+	return 0;
+}
+
+/* Take the address that stands at `at4` or `at6`, both inside the fixed header. */
+static bool address(const uint8_t *packet, uint32_t len, uint32_t at4, uint32_t at6,
+		    struct ip_addr *out)
+{
+	uint32_t version = version_of(packet, len);
+	if (version == 0)
+		return false;
+
+	memset(out, 0, sizeof(*out));
+	out->family = (uint8_t)version;
+	if (version == 4)
+		memcpy(out->bytes, packet + at4, 4);
+	else
+		memcpy(out->bytes, packet + at6, 16);
+	return true;
+}
+
+bool ip_source(const uint8_t *packet, uint32_t len, struct ip_addr *out)
+{
+	return address(packet, len, 12, 8, out);
+}
+
+bool ip_destination(const uint8_t *packet, uint32_t len, struct ip_addr *out)
+{
+	return address(packet, len, 16, 24, out);
+}
+
+bool ip_is_multicast(const struct ip_addr *a)
+{
+	static const uint8_t broadcast[4] = {255, 255, 255, 255};
+
+	if (a->family == 4)
+		return a->bytes[0] >> 4 == 0xe || memcmp(a->bytes, broadcast, 4) == 0;
+	return a->family == 6 && a->bytes[0] == 0xff;
+}
+
+bool ip_is_link_local(const struct ip_addr *a)
+{
+	if (a->family == 4)
+		return a->bytes[0] == 169 && a->bytes[1] == 254;
+	return a->family == 6 && a->bytes[0] == 0xfe && (a->bytes[1] & 0xc0) == 0x80;
+}
+
+static uint16_t get16(const uint8_t *p)
+{
+	return (uint16_t)(p[0] << 8 | p[1]);
+}
+
+static void put16(uint8_t *p, uint16_t v)
+{
+	p[0] = (uint8_t)(v >> 8);
+	p[1] = (uint8_t)v;
+}
+
+/* RFC 1624, equation 3: HC' = ~(~HC + ~m + m'). */
+static uint16_t checksum_replace(uint16_t checksum, uint16_t old, uint16_t new)
+{
+	uint32_t sum = (uint16_t)~checksum;
+	sum += (uint16_t)~old;
+	sum += new;
+	sum = (sum & 0xffff) + (sum >> 16);
+	sum = (sum & 0xffff) + (sum >> 16);
+	return (uint16_t)~sum;
+}
+
+/* Write `mss` at `at` of the TCP header. A value at an odd offset lies across two words of the
+ * checksum: its bytes count the other way round. */
+static void set_mss(uint8_t *tcp, uint32_t at, uint16_t mss)
+{
+	uint16_t old = get16(tcp + at);
+	uint16_t new = mss;
+	if (at & 1) {
+		old = __builtin_bswap16(old);
+		new = __builtin_bswap16(new);
+	}
+	uint16_t checksum = get16(tcp + TCP_CHECKSUM_AT);
+	put16(tcp + TCP_CHECKSUM_AT, checksum_replace(checksum, old, new));
+	put16(tcp + at, mss);
+}
+
+/* `len` bytes of TCP, header included and whole. */
+static void clamp_tcp(uint8_t *tcp, uint32_t len, uint16_t mss)
+{
+	if (len < TCP_HEADER_MIN || !(tcp[TCP_FLAGS_AT] & TCP_FLAG_SYN))
+		return;
+	uint32_t header_len = (uint32_t)(tcp[12] >> 4) * 4;
+	if (header_len < TCP_HEADER_MIN || header_len > len)
+		return;
+
+	uint32_t at = TCP_HEADER_MIN;
+	while (at < header_len && tcp[at] != TCP_OPTION_END) {
+		if (tcp[at] == TCP_OPTION_NOP) {
+			at++;
+			continue;
+		}
+		if (header_len - at < 2)
+			return;
+		uint32_t option_len = tcp[at + 1];
+		if (option_len < 2 || option_len > header_len - at)
+			return;
+		if (tcp[at] == TCP_OPTION_MSS && option_len == TCP_MSS_LEN &&
+		    get16(tcp + at + 2) > mss)
+			set_mss(tcp, at + 2, mss);
+		at += option_len;
+	}
+}
+
+static void clamp_ipv4(uint8_t *packet, uint32_t len, uint16_t mss)
+{
+	uint32_t header_len = (uint32_t)(packet[0] & 0xf) * 4;
+	uint32_t total_len = get16(packet + 2);
+	if (header_len < IPV4_HEADER_MIN || total_len < header_len || total_len > len)
+		return;
+	if (packet[9] != PROTOCOL_TCP || (get16(packet + 6) & IPV4_FRAGMENTED))
+		return;
+	clamp_tcp(packet + header_len, total_len - header_len, mss);
+}
+
+static void clamp_ipv6(uint8_t *packet, uint32_t len, uint16_t mss)
+{
+	uint32_t payload_len = get16(packet + 4);
+	if (payload_len > len - IPV6_HEADER_LEN || packet[6] != PROTOCOL_TCP)
+		return;
+	clamp_tcp(packet + IPV6_HEADER_LEN, payload_len, mss);
+}
+
+void ip_clamp_mss(uint8_t *packet, uint32_t len, uint16_t mss4, uint16_t mss6)
+{
+	uint32_t version = version_of(packet, len);
+	if (version == 4 && mss4 > 0)
+		clamp_ipv4(packet, len, mss4);
+	else if (version == 6 && mss6 > 0)
+		clamp_ipv6(packet, len, mss6);
+}
