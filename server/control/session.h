@@ -12,7 +12,14 @@
  *	session_receive()*  ->  session_advance()  ->  session_send()*, session_next_event()*
  *
  * and calls session_advance again at session_deadline. Whoever has borrowed the session calls
- * session_advance; everybody else keeps away until it is back. */
+ * session_advance; everybody else keeps away until it is back. Calls that ask for something
+ * (session_authorize, session_set_push, session_command, session_renegotiate, session_close) only
+ * note it: session_deadline is then 0, and the work is done by the next session_advance.
+ *
+ * Log lines that the session makes itself (SESSION_EVENT_LOG): VERIFY, peer info, TLS errors up to
+ * `TLS Error: TLS handshake failed`, PUSH received, SENT CONTROL. The owner makes those that need
+ * an address or a verdict: Control Channel (session_tls_summary), Peer Connection Initiated,
+ * Username/Password authentication, Data Channel, SIGTERM/SIGUSR1[soft,...]. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -92,8 +99,8 @@ uint64_t session_deadline(const struct session *s);
 
 enum session_event_kind {
 	SESSION_EVENT_NONE,
-	/* A key exchange is complete and waits for a verdict: session_authorize. For key-id 0 the
-	 * owner also has to give what to push: session_set_push, first. */
+	/* Server role: a key exchange is complete and waits for a verdict: session_authorize. For
+	 * key-id 0 the owner also has to give what to push: session_set_push, first. */
 	SESSION_EVENT_AUTHORIZE,
 	/* Data keys are there. The owner installs `key` in the worker, and wipes the event. */
 	SESSION_EVENT_KEY,
@@ -106,7 +113,8 @@ enum session_event_kind {
 	SESSION_EVENT_COMMAND,
 	/* The peer said EXIT: closed after a grace time, by the session itself. */
 	SESSION_EVENT_EXIT,
-	/* A renegotiation began or failed; `reason` says. For counters and log. */
+	/* A renegotiation began (reason NONE) or failed (TIMEOUT, TLS_ERROR, ...). After a failure
+	 * the session lives on with its old key until that retires. For counters and log. */
 	SESSION_EVENT_RENEGOTIATION,
 	/* A line for the log at that level, with the client's prefix (VERIFY OK, peer info, ...). */
 	SESSION_EVENT_LOG,
@@ -153,7 +161,17 @@ bool session_uses_peer_id(const struct session *s);
 const struct session_id *session_own_sid(const struct session *s);
 const struct session_id *session_peer_sid(const struct session *s);
 bool session_is_established(const struct session *s); /* a usable key was authorised */
-const char *session_tls_summary(const struct session *s);
+const char *session_tls_summary(const struct session *s); /* "" before */
+/* Of session_set_push (server) or PUSH_REPLY (client); PEER_ID_NONE before, or if not used. */
+uint32_t session_peer_id(const struct session *s);
+
+/* What both sides agreed on beyond the cipher. */
+enum session_flag {
+	SESSION_FLAG_TLS_EKM = 1 << 0,       /* data keys come from the exporter */
+	SESSION_FLAG_CC_EXIT = 1 << 1,       /* EXIT over the control channel is understood */
+	SESSION_FLAG_DYN_TLS_CRYPT = 1 << 2, /* key-ids above 0 have a wrapping key of their own */
+};
+unsigned session_flags(const struct session *s);
 
 /* Verdict on the key exchange of `key_id`. A refusal sends AUTH_FAILED[,reason] (reason may be
  * NULL) and closes after a grace time; a late or repeated verdict has no effect. */
@@ -169,7 +187,8 @@ struct push_plan {
 	const char *ifconfig;       /* "addr mask|peer" or NULL */
 	uint32_t peer_id;
 };
-/* Returns 0, -EMSGSIZE (a single option too long), -ENOMEM. */
+/* From SESSION_EVENT_AUTHORIZE on. Returns 0, -EMSGSIZE (a single option, or all together, too
+ * long), -EINVAL (a comma or unprintable byte in an option; too early), -ENOMEM. */
 __attribute__((warn_unused_result)) int session_set_push(struct session *s,
 							 const struct push_plan *plan);
 
