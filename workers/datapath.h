@@ -23,6 +23,7 @@
 
 struct datapath {
 	unsigned index; /* thread index of this worker, 1..N */
+	unsigned worker_count;
 	uint64_t now_ms;
 	struct counters count;
 	struct aead *aead;

@@ -168,16 +168,25 @@ static enum drop check_source(struct inbound *in, const struct peer *p, const st
 	return ip_is_link_local(&source) ? DROP_FILTERED : DROP_SOURCE_SPOOFED;
 }
 
-static bool is_for_client(struct inbound *in, const struct buffer *b, struct destination *d)
+/* Between clients: true if the packet was taken. A multicast packet is copied, and goes on. */
+static bool pass_to_clients(struct inbound *in, const struct peer *from, struct buffer *b)
 {
 	struct ip_addr to;
-	return in->dp->is_client_to_client && ip_destination(b->data, b->len, &to) &&
-	       route_reader_find(in->dp->routes, &to, d);
+	struct destination d;
+	if (!in->dp->is_client_to_client || !ip_destination(b->data, b->len, &to))
+		return false;
+	if (ip_is_multicast(&to)) {
+		outbound_broadcast(in->out, from->setup.id, b);
+		return false;
+	}
+	if (!route_reader_find(in->dp->routes, &to, &d))
+		return false;
+	outbound_route(in->out, d, b);
+	return true;
 }
 
 static void pass_packet(struct inbound *in, struct peer *p, struct buffer *b)
 {
-	struct destination d;
 	enum drop why = check_source(in, p, b);
 	if (why != DROP_NONE) {
 		drop(in, why, b);
@@ -185,10 +194,8 @@ static void pass_packet(struct inbound *in, struct peer *p, struct buffer *b)
 	}
 	if (p->setup.mss4 || p->setup.mss6)
 		ip_clamp_mss(b->data, b->len, p->setup.mss4, p->setup.mss6);
-	if (is_for_client(in, b, &d)) {
-		outbound_route(in->out, d, b);
+	if (pass_to_clients(in, p, b))
 		return;
-	}
 	in->dp->count.tun_written_packets++;
 	in->dp->count.tun_written_bytes += b->len;
 	io_write_tun(in->dp->io, b);

@@ -40,7 +40,8 @@ enum message_kind {
 	/* any -> any */
 	MESSAGE_DATAGRAM,    /* buffer: a data packet for a peer that the receiver owns */
 	MESSAGE_INNER,       /* peer_id, buffer: inner packet to seal for a peer of the receiver;
-				buffer->generation says which peer was meant */
+				buffer->generation says which peer was meant. peer_id PEER_ID_NONE: a copy
+				for all peers of the receiver but the one named by generation */
 	MESSAGE_BUFFER_HOME, /* buffer: a chain by ->next of buffers whose home is the receiver */
 };
 

@@ -185,11 +185,7 @@ unsigned orders_receive(struct orders *o)
 
 void orders_drop_all(struct orders *o)
 {
-	for (uint32_t left = peer_table_count(o->dp->peers), id = 0; left > 0; id++) {
-		struct peer *p = peer_find_by_id(o->dp->peers, id);
-		if (!p)
-			continue;
+	struct peer *p;
+	for (uint32_t id = 0; (p = peer_next(o->dp->peers, &id)) != NULL; id++)
 		forget_peer(o, p);
-		left--;
-	}
 }

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "crypto/packet.h"
 #include "tun/ip.h"
 
 void outbound_init(struct outbound *o, struct datapath *dp)
@@ -35,8 +36,50 @@ static void to_peer(struct outbound *o, struct peer *p, struct buffer *b)
 	gather(o, p, b);
 }
 
+static struct buffer *copy(struct outbound *o, const struct buffer *b)
+{
+	struct buffer *c = buffer_take(o->dp->pool);
+	if (!c || b->len > buffer_pool_payload(o->dp->pool)) {
+		o->dp->count.drops[DIRECTION_EGRESS][DROP_BUFFERS]++;
+		if (c)
+			buffer_give(o->dp->pool, c);
+		return NULL;
+	}
+	memcpy(c->data, b->data, b->len);
+	c->len = b->len;
+	return c;
+}
+
+static void to_own_peers(struct outbound *o, uint32_t except_id, const struct buffer *b)
+{
+	struct peer *p;
+	for (uint32_t id = 0; (p = peer_next(o->dp->peers, &id)) != NULL; id++) {
+		struct buffer *c = id == except_id ? NULL : copy(o, b);
+		if (c)
+			to_peer(o, p, c);
+	}
+}
+
+void outbound_broadcast(struct outbound *o, uint32_t except_id, const struct buffer *b)
+{
+	to_own_peers(o, except_id, b);
+	for (unsigned to = 1; to <= o->dp->worker_count; to++) {
+		struct buffer *c = to == o->dp->index ? NULL : copy(o, b);
+		if (!c)
+			continue;
+		c->generation = except_id;
+		struct message m = {.kind = MESSAGE_INNER, .peer_id = PEER_ID_NONE, .buffer = c};
+		datapath_hand_over(o->dp, to, DIRECTION_EGRESS, &m);
+	}
+}
+
 void outbound_handed_over(struct outbound *o, uint32_t peer_id, struct buffer *b)
 {
+	if (peer_id == PEER_ID_NONE) {
+		to_own_peers(o, b->generation, b);
+		datapath_release(o->dp, b);
+		return;
+	}
 	struct peer *p = peer_find_by_id(o->dp->peers, peer_id);
 	/* The peer-id may have passed to somebody else while the packet was on its way. */
 	if (!p || p->setup.generation != b->generation) {
@@ -66,7 +109,10 @@ static void from_tun(struct outbound *o, struct buffer *b)
 	o->dp->count.tun_read_bytes += b->len;
 	if (!ip_destination(b->data, b->len, &to))
 		datapath_drop(o->dp, DIRECTION_EGRESS, DROP_BAD_IP, b);
-	else if (!route_reader_find(o->dp->routes, &to, &d))
+	else if (ip_is_multicast(&to)) {
+		outbound_broadcast(o, PEER_ID_NONE, b);
+		datapath_release(o->dp, b);
+	} else if (!route_reader_find(o->dp->routes, &to, &d))
 		datapath_drop(o->dp, DIRECTION_EGRESS, DROP_NO_ROUTE, b);
 	else
 		outbound_route(o, d, b);

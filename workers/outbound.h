@@ -23,6 +23,9 @@ void outbound_init(struct outbound *o, struct datapath *dp);
 void outbound_packets(struct outbound *o, struct buffer *const *packets, unsigned n);
 /* An inner packet for whoever has destination `d`: sealed here, or handed to the owner. */
 void outbound_route(struct outbound *o, struct destination d, struct buffer *b);
+/* A multicast packet for every client but `except_id` (PEER_ID_NONE: for all): copies for our own
+ * peers, one for each other worker. The buffer stays the caller's. */
+void outbound_broadcast(struct outbound *o, uint32_t except_id, const struct buffer *b);
 /* A packet that another thread handed over for our peer `peer_id`. */
 void outbound_handed_over(struct outbound *o, uint32_t peer_id, struct buffer *b);
 /* Seal and send a plaintext of ours (ping, OCC) to a peer. A missing key or buffer is a drop. */

@@ -160,6 +160,13 @@ void peer_table_move(struct peer_table *t, struct peer *p, const struct link_add
 	link_by_addr(t, p);
 }
 
+struct peer *peer_next(const struct peer_table *t, uint32_t *id)
+{
+	while (*id < t->id_limit && !t->by_id[*id])
+		++*id;
+	return *id < t->id_limit ? t->by_id[*id] : NULL;
+}
+
 uint32_t peer_table_count(const struct peer_table *t)
 {
 	return t->count;

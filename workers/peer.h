@@ -76,6 +76,9 @@ struct peer *peer_find_by_id(const struct peer_table *t, uint32_t id);
 struct peer *peer_find_by_addr(const struct peer_table *t, const struct link_addr *l);
 /* The peer's address is `l` from now on. */
 void peer_table_move(struct peer_table *t, struct peer *p, const struct link_addr *l);
+/* The peer with the lowest id >= *id, which becomes its id; NULL if there is none. For walking the
+ * table: start with 0, go on with *id + 1. */
+struct peer *peer_next(const struct peer_table *t, uint32_t *id);
 uint32_t peer_table_count(const struct peer_table *t);
 
 #endif

@@ -186,6 +186,7 @@ static void init_datapath(struct worker *w)
 	w->now_ns = clock_ns();
 	dp->now_ms = w->now_ns / 1000000;
 	dp->index = w->index;
+	dp->worker_count = w->shared->worker_count;
 	dp->slots = w->shared->slots;
 	dp->mailboxes = w->shared->mailboxes;
 	dp->is_client_to_client = c->is_client_to_client;

@@ -385,6 +385,39 @@ static void worker_routes_between_clients_of_two_workers(void **state)
 	remove_peer(b, pb);
 }
 
+static void worker_copies_multicast_to_every_other_client(void **state)
+{
+	struct bench *b = *state;
+	uint8_t packet[28], got[2048];
+	static const uint8_t group[4] = {224, 0, 0, 251};
+	struct peer *pa = add_peer(b, PEER_A, (struct peer_setup){0});
+	struct peer *pb = add_peer(b, PEER_B, (struct peer_setup){0});
+	install_key(b, PEER_A, &b->material[0]);
+	install_key(b, PEER_B, &b->material[1]);
+	struct client_key *ka = client_key(b, PEER_A, &b->material[0]);
+	struct client_key *kb = client_key(b, PEER_B, &b->material[1]);
+
+	inner_packet(packet, PEER_A, 77, 9);
+	memcpy(packet + 16, group, 4);
+	send_sealed(b, b->client, 1, ka, packet, sizeof(packet));
+	size_t n = receive(b->client, got, sizeof(got), DEADLINE_MS);
+	struct data_segment s = {.data = got, .len = (uint32_t)n};
+	data_key_open(&kb->key, b->aead, &s, 1, 1);
+	assert_int_equal(s.drop, DROP_NONE);
+	assert_memory_equal(s.data, packet, sizeof(packet));
+	assert_int_equal(receive(b->tun[0], got, sizeof(got), DEADLINE_MS), sizeof(packet));
+	assert_int_equal(receive(b->client, got, sizeof(got), 100), 0); /* nothing to its sender */
+
+	assert_int_equal(send(b->tun[1], packet, sizeof(packet), 0), sizeof(packet));
+	assert_true(receive(b->client, got, sizeof(got), DEADLINE_MS) >
+		    0); /* from inside: to both */
+	assert_true(receive(b->client, got, sizeof(got), DEADLINE_MS) > 0);
+	free_key(b, ka);
+	free_key(b, kb);
+	remove_peer(b, pa);
+	remove_peer(b, pb);
+}
+
 static void worker_counts_and_drops_what_is_wrong(void **state)
 {
 	struct bench *b = *state;
@@ -586,6 +619,7 @@ int main(void)
 		ON_BOTH(worker_opens_for_the_tun_and_seals_for_the_peer),
 		ON_BOTH(worker_hands_over_what_another_owns),
 		ON_BOTH(worker_routes_between_clients_of_two_workers),
+		ON_BOTH(worker_copies_multicast_to_every_other_client),
 		ON_BOTH(worker_counts_and_drops_what_is_wrong),
 		ON_BOTH(worker_passes_control_and_odd_data_packets_to_the_acceptor),
 		ON_BOTH(worker_finds_a_peer_without_peer_id_by_address),
