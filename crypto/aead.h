@@ -18,9 +18,9 @@ enum cipher {
 	CIPHER_COUNT
 };
 
-#define AEAD_TAG_LEN 16
-#define AEAD_NONCE_LEN 12
-#define AEAD_KEY_MAX 32
+#define AEAD_TAG_LEN	   16
+#define AEAD_NONCE_LEN	   12
+#define AEAD_KEY_MAX	   32
 #define AEAD_SCHEDULE_SIZE 1024
 
 /* "AES-256-GCM"; `c` < CIPHER_COUNT. CIPHER_NONE is "none". */
@@ -51,7 +51,8 @@ struct aead_segment {
 struct aead; /* an engine with the state of one thread */
 
 /* Make an engine for the calling thread's use. AEAD_AUTO takes ipsec-mb where it is built in and
- * the CPU has AES and AVX2. Returns 0, -ENOTSUP if the engine asked for cannot run here, -ENOMEM. */
+ * the CPU has AES and AVX2. Returns 0, -ENOTSUP if the engine asked for cannot run here, -ENOMEM.
+ */
 __attribute__((warn_unused_result)) int aead_new(enum aead_choice choice, struct aead **out);
 void aead_free(struct aead *a);
 /* "openssl" or "ipsec-mb (avx512)" and the like: for log and metrics. */
@@ -59,9 +60,8 @@ const char *aead_name(const struct aead *a);
 
 /* Expand `key` (cipher_key_len bytes) into `out`. May allocate: control side only; any thread
  * with an engine of the same kind. Returns 0, -ENOTSUP, -ENOMEM. */
-__attribute__((warn_unused_result)) int aead_schedule_init(struct aead *a, enum cipher c,
-							   const uint8_t *key,
-							   struct aead_schedule *out);
+__attribute__((warn_unused_result)) int
+aead_schedule_init(struct aead *a, enum cipher c, const uint8_t *key, struct aead_schedule *out);
 /* Release and wipe. Never allocates. A zeroed schedule is accepted. */
 void aead_schedule_fini(struct aead *a, struct aead_schedule *s);
 

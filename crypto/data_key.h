@@ -13,10 +13,10 @@
 #include "crypto/drop.h"
 #include "crypto/replay.h"
 
-#define DATA_KEY_HEADROOM 32  /* bytes that must be free in front of a plaintext to seal */
-#define DATA_KEY_TAILROOM 32  /* and behind it */
-#define DATA_KEY_BATCH 64     /* most segments in one call */
-#define DATA_KEY_IV_LEN 8     /* implicit part of the nonce */
+#define DATA_KEY_HEADROOM 32 /* bytes that must be free in front of a plaintext to seal */
+#define DATA_KEY_TAILROOM 32 /* and behind it */
+#define DATA_KEY_BATCH	  64 /* most segments in one call */
+#define DATA_KEY_IV_LEN	  8  /* implicit part of the nonce */
 
 /* Secret bytes of one generation, from prf to data_key_init; wiped by whoever made it. */
 struct data_key_material {
@@ -36,7 +36,7 @@ struct data_segment {
 };
 
 struct data_key_options {
-	uint32_t peer_id;       /* for the P_DATA_V2 header, or PEER_ID_NONE: P_DATA_V1 */
+	uint32_t peer_id;	/* for the P_DATA_V2 header, or PEER_ID_NONE: P_DATA_V1 */
 	uint32_t replay_window; /* 0..64; larger windows need `replay_bits` */
 	uint32_t replay_time_s;
 	uint64_t *replay_bits; /* NULL, or words for a larger window, outliving the key */
@@ -56,17 +56,19 @@ struct data_key {
 	struct replay replay;
 	uint64_t sealed_packets, sealed_blocks; /* usage, for the AEAD limit */
 	uint64_t opened_packets, opened_blocks;
-	uint64_t sealed_bytes, opened_bytes;    /* for reneg-bytes */
+	uint64_t sealed_bytes, opened_bytes; /* for reneg-bytes */
 	uint64_t failed_tags;
-	uint64_t seal_from_ms; /* BOOTTIME: not used for sending before, unless it is the only key */
+	/* BOOTTIME: not used for sending before, unless it is the only key */
+	uint64_t seal_from_ms;
 };
 
 /* Fill `k`; expands both schedules (the caller gives the two slots, which `k` then refers to; the
  * caller keeps the memory). Control side. Returns 0 or aead_schedule_init's error. */
-__attribute__((warn_unused_result)) int
-data_key_init(struct data_key *k, struct aead *a, const struct data_key_material *m,
-	      const struct data_key_options *o, struct aead_schedule *seal_slot,
-	      struct aead_schedule *open_slot);
+__attribute__((warn_unused_result)) int data_key_init(struct data_key *k, struct aead *a,
+						      const struct data_key_material *m,
+						      const struct data_key_options *o,
+						      struct aead_schedule *seal_slot,
+						      struct aead_schedule *open_slot);
 /* Wipe keys and schedules. The memory stays the caller's. Thread: the owner. */
 void data_key_fini(struct data_key *k, struct aead *a);
 
@@ -76,7 +78,7 @@ void data_key_fini(struct data_key *k, struct aead *a);
 void data_key_seal(struct data_key *k, struct aead *a, struct data_segment *seg, unsigned n);
 /* Open `n` (<= DATA_KEY_BATCH) datagrams in place (P_DATA_V1 or V2, as each says): check the replay
  * window, open, commit; a second copy in the batch is dropped. Drops: SHORT, REPLAY_*, DECRYPT,
- * KEY_EXPIRED. */
+ * KEY_EXPIRED, BAD_OPCODE. */
 void data_key_open(struct data_key *k, struct aead *a, struct data_segment *seg, unsigned n,
 		   uint64_t now_ms);
 

@@ -21,10 +21,10 @@ enum opcode {
 	OPCODE_CONTROL_WKC_V1 = 11,
 };
 
-#define SESSION_ID_LEN 8
-#define ACK_MAX 8              /* acks in one control packet */
-#define PEER_ID_NONE 0xFFFFFFu /* "no peer-id" of a P_DATA_V2 header */
-#define CONTROL_HEAD_LEN 9     /* opcode byte and session-id */
+#define SESSION_ID_LEN	 8
+#define ACK_MAX		 8	   /* acks in one control packet */
+#define PEER_ID_NONE	 0xFFFFFFu /* "no peer-id" of a P_DATA_V2 header */
+#define CONTROL_HEAD_LEN 9	   /* opcode byte and session-id */
 
 struct session_id {
 	uint8_t bytes[SESSION_ID_LEN];

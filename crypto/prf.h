@@ -12,7 +12,7 @@
 #include "crypto/data_key.h"
 #include "crypto/packet.h"
 
-#define KEY2_LEN 256
+#define KEY2_LEN       256
 #define PRE_MASTER_LEN 48
 #define KEY_RANDOM_LEN 32
 
@@ -31,8 +31,7 @@ bool prf_is_available(void);
 __attribute__((warn_unused_result)) int prf_tls1(struct view secret, struct view seed, uint8_t *out,
 						 size_t out_len);
 /* master secret, then key expansion. Returns 0 or -ENOTSUP. */
-__attribute__((warn_unused_result)) int prf_key2(const struct prf_input *in,
-						 uint8_t out[KEY2_LEN]);
+__attribute__((warn_unused_result)) int prf_key2(const struct prf_input *in, uint8_t out[KEY2_LEN]);
 /* Cut the 256 bytes for one side; `is_server`: we are the TLS server. The caller wipes both. */
 void prf_slice(const uint8_t key2[KEY2_LEN], enum cipher cipher, uint8_t key_id, bool is_server,
 	       struct data_key_material *out);

@@ -10,17 +10,21 @@
 #include "crypto/drop.h"
 
 #define REPLAY_WINDOW_DEFAULT 64
-#define REPLAY_WINDOW_MAX 4096     /* ids remembered behind the highest; larger windows are refused at start */
-#define PACKET_ID_RENEGOTIATE 0xFF000000u /* from here on a new key is due (wire.md, section 12.1) */
+/* Ids remembered behind the highest; larger windows are refused at start. */
+#define REPLAY_WINDOW_MAX 4096
+/* From here on a new key is due (wire.md, section 12.1). */
+#define PACKET_ID_RENEGOTIATE 0xFF000000u
+#define REPLAY_MARKS	      3 /* notes of the time rule: 15 s in steps of 5 s */
 
+/* May be moved byte by byte: no pointer into itself. */
 struct replay {
-	uint64_t *bits;     /* window_size bits (multiple of 64); for <= 64 it points to `inline_bits` */
+	uint64_t *bits; /* ring of window bits, rounded up to 64; NULL: `inline_bits` is the ring */
 	uint64_t inline_bits;
-	uint32_t window;    /* 0: strictly sequential, no gaps */
-	uint32_t time_s;    /* an id is too old if a higher one arrived more than this many seconds ago; 0: off */
-	uint32_t highest;   /* 0: nothing received yet */
+	uint32_t window;     /* 0: strictly sequential, no gaps */
+	uint32_t time_s;     /* ids are too old if a higher one came longer ago; 0: off */
+	uint32_t highest;    /* 0: nothing received yet */
 	uint32_t reap_floor; /* ids at or below it are too old by the time rule */
-	uint32_t reap_next;  /* becomes reap_floor at the next reap */
+	uint32_t reap_marks[REPLAY_MARKS]; /* `highest` at the last reaps, latest first */
 	uint64_t reap_at_ms;
 };
 
@@ -28,14 +32,15 @@ struct send_counter {
 	uint32_t last; /* last id given out, 0 before the first */
 };
 
-/* window: 0..REPLAY_WINDOW_MAX ids; time_s: 0..600 (wire.md, section 11). The caller may give
- * `bits` (window/64 rounded up words, zeroed, outliving `r`) for windows above 64. */
+/* window: 0..REPLAY_WINDOW_MAX ids; time_s: 0..600 (wire.md, section 11). For windows above 64 the
+ * caller gives `bits`: window/64 words, rounded up, outliving `r`; else NULL. */
 void replay_init(struct replay *r, uint32_t window, uint32_t time_s, uint64_t *bits);
 /* Would packet `id` be accepted? Changes nothing. id in host order, 0 is never valid.
  * Thread: owner. Returns DROP_NONE, DROP_REPLAY_OLD or DROP_REPLAY_DUPLICATE. */
 enum drop replay_check(const struct replay *r, uint32_t id);
 /* Mark `id` as seen, after its tag was verified. Returns as replay_check: a copy in the same
- * batch may have won. Never blocks, never allocates. */
+ * batch may have won. Applies the time rule, reaping every 5 s (every time_s/3 above 15 s).
+ * Never blocks, never allocates. */
 enum drop replay_commit(struct replay *r, uint32_t id, uint64_t now_ms);
 
 /* Next packet-id into `*id`; false if the counter is exhausted (then a new key is needed). */

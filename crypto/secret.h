@@ -26,4 +26,29 @@ void secret_free(void *p, size_t len);
 /* Keyed hash for tables whose keys strangers choose (SipHash-2-4). `key`: 16 random bytes. */
 uint64_t secret_siphash(const uint8_t key[16], const void *data, size_t len);
 
+/* Wipe an object (not through a pointer) on every way out of the scope:
+ *	uint8_t master[48];
+ *	WIPE_ON_EXIT(master);
+ */
+struct secret_scope {
+	void *data;
+	size_t len;
+};
+void secret_scope_end(const struct secret_scope *s);
+#define SECRET_JOIN_(a, b) a##b
+#define SECRET_JOIN(a, b)  SECRET_JOIN_(a, b)
+#define WIPE_ON_EXIT(object)                                                                       \
+	__attribute__((cleanup(secret_scope_end))) const struct secret_scope SECRET_JOIN(          \
+		wipe_, __LINE__) = {&(object), sizeof(object)}
+
+/* A handle that its scope frees: CLEANUP(EVP_MD_CTX_free) EVP_MD_CTX *ctx = ...; after
+ * CLEANUP_FN(EVP_MD_CTX, EVP_MD_CTX_free) at the top of the file. */
+#define CLEANUP_FN(type, fn)                                                                       \
+	static inline void cleanup_##fn(type **p)                                                  \
+	{                                                                                          \
+		fn(*p);                                                                            \
+	}                                                                                          \
+	struct secret_scope
+#define CLEANUP(fn) __attribute__((cleanup(cleanup_##fn)))
+
 #endif

@@ -8,7 +8,7 @@
 
 #include "crypto/bytes.h"
 
-#define STATIC_KEY_LEN 256
+#define STATIC_KEY_LEN	 256
 #define STATIC_KEY_FIELD 64 /* key0.cipher, key0.hmac, key1.cipher, key1.hmac */
 
 struct static_key {

@@ -15,7 +15,7 @@
 
 enum wrap_mode { WRAP_NONE, WRAP_TLS_AUTH, WRAP_TLS_CRYPT };
 
-#define WRAP_OVERHEAD_MAX 72 /* HMAC-SHA512 + packet-id + time */
+#define WRAP_OVERHEAD_MAX  72	/* HMAC-SHA512 + packet-id + time */
 #define CONTROL_PACKET_MAX 2304 /* largest control packet we build or take apart */
 
 /* Keys of both directions; immutable and shared by all sessions, or one session's own (dynamic
@@ -49,7 +49,8 @@ struct wrapped {
 
 /* Verify and take apart one control packet. `scratch` must hold CONTROL_PACKET_MAX bytes when the
  * mode decrypts. No state is touched, no replay is checked; thread-safe on shared keys.
- * Returns DROP_NONE, DROP_SHORT, DROP_BAD_OPCODE or DROP_CONTROL_HMAC. */
+ * Returns DROP_NONE, DROP_SHORT, DROP_BAD_OPCODE, DROP_CONTROL_HMAC, or DROP_CONTROL_MALFORMED if
+ * the datagram is longer than CONTROL_PACKET_MAX. */
 __attribute__((warn_unused_result)) enum drop wrap_open(const struct wrap_keys *keys,
 							struct view datagram, uint8_t *scratch,
 							struct wrapped *out);
@@ -66,6 +67,7 @@ struct wrap_state {
 	struct replay recv;
 };
 
+/* replay_window: as configured; more than 64 ids are not remembered here. */
 void wrap_state_init(struct wrap_state *s, uint32_t replay_window, uint32_t replay_time_s);
 /* Next (packet-id, time) to send with; on wrap of the id a new time is set.
  * wall_s: unix seconds now. Returns false if time has not moved since (nothing may be sent). */

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CRYPTO_AEAD_ENGINE_H
+#define CRYPTO_AEAD_ENGINE_H
+
+/* What an AEAD engine gives to aead.c; nobody else includes this. */
+
+#include <stdbool.h>
+
+#include "crypto/aead.h"
+
+/* The contracts are those of the aead_* functions of the same names. */
+struct aead_engine {
+	void (*free)(struct aead *a);
+	int (*schedule_init)(struct aead *a, enum cipher c, const uint8_t *key,
+			     struct aead_schedule *out);
+	void (*schedule_fini)(struct aead_schedule *s);
+	void (*seal)(struct aead *a, enum cipher c, const struct aead_schedule *s,
+		     struct aead_segment *seg, unsigned n);
+	void (*open)(struct aead *a, enum cipher c, const struct aead_schedule *s,
+		     struct aead_segment *seg, unsigned n);
+};
+
+/* First member of each engine's state. */
+struct aead {
+	const struct aead_engine *engine;
+	const char *name; /* static text */
+};
+
+__attribute__((warn_unused_result)) int aead_ossl_new(struct aead **out);
+/* The library may use only what FIPS 140 approves. */
+bool aead_ossl_is_fips(void);
+/* -ENOTSUP where the CPU lacks what the engine needs. Exists only with HAVE_IPSEC_MB. */
+__attribute__((warn_unused_result)) int aead_mb_new(struct aead **out);
+
+#endif

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "crypto/replay.h"
+
+#include <assert.h>
+#include <string.h>
+
+#define REAP_INTERVAL_MS 5000 /* wire.md, section 11 */
+
+void replay_init(struct replay *r, uint32_t window, uint32_t time_s, uint64_t *bits)
+{
+	assert(window <= REPLAY_WINDOW_MAX && (window <= 64 || bits));
+	*r = (struct replay){.bits = window > 64 ? bits : NULL, .window = window, .time_s = time_s};
+	if (r->bits)
+		memset(r->bits, 0, (window + 63) / 64 * sizeof(*r->bits));
+}
+
+static uint32_t ring_bits(const struct replay *r)
+{
+	return r->bits ? (r->window + 63) / 64 * 64 : 64;
+}
+
+static bool is_seen(const struct replay *r, uint32_t id)
+{
+	const uint64_t *words = r->bits ? r->bits : &r->inline_bits;
+	uint32_t bit = id % ring_bits(r);
+	return words[bit / 64] >> bit % 64 & 1;
+}
+
+static void mark(struct replay *r, uint32_t id, bool seen)
+{
+	uint64_t *words = r->bits ? r->bits : &r->inline_bits;
+	uint32_t bit = id % ring_bits(r);
+	uint64_t mask = UINT64_C(1) << bit % 64;
+	words[bit / 64] = seen ? words[bit / 64] | mask : words[bit / 64] & ~mask;
+}
+
+/* Forget what the bits of (highest, id] said about ids one ring earlier. */
+static void advance(struct replay *r, uint32_t id)
+{
+	uint32_t size = ring_bits(r);
+	uint32_t first = id - r->highest > size ? id - size : r->highest;
+	for (uint32_t i = first; i != id; i++)
+		mark(r, i + 1, false);
+	r->highest = id;
+}
+
+static enum drop check_sequential(const struct replay *r, uint32_t id)
+{
+	if (r->highest == 0 || (id > r->highest && id - r->highest == 1))
+		return DROP_NONE;
+	return id == r->highest ? DROP_REPLAY_DUPLICATE : DROP_REPLAY_OLD;
+}
+
+enum drop replay_check(const struct replay *r, uint32_t id)
+{
+	if (id == 0)
+		return DROP_REPLAY_OLD;
+	if (r->window == 0)
+		return check_sequential(r, id);
+	if (id > r->highest)
+		return DROP_NONE;
+	if (r->highest - id >= r->window)
+		return DROP_REPLAY_OLD;
+	if (is_seen(r, id))
+		return DROP_REPLAY_DUPLICATE;
+	return id <= r->reap_floor ? DROP_REPLAY_OLD : DROP_NONE;
+}
+
+/* The highest id is noted every interval; a note that is time_s old is the new floor. For long
+ * times the interval grows, so that the few notes suffice. */
+static uint64_t reap_interval_ms(const struct replay *r)
+{
+	uint64_t ms = ((uint64_t)r->time_s * 1000 + REPLAY_MARKS - 1) / REPLAY_MARKS;
+	return ms > REAP_INTERVAL_MS ? ms : REAP_INTERVAL_MS;
+}
+
+static void reap_once(struct replay *r, uint64_t interval_ms)
+{
+	uint64_t time_ms = (uint64_t)r->time_s * 1000;
+	unsigned depth = (unsigned)((time_ms + interval_ms - 1) / interval_ms);
+	r->reap_floor = r->reap_marks[depth - 1];
+	memmove(r->reap_marks + 1, r->reap_marks, (REPLAY_MARKS - 1) * sizeof(r->reap_marks[0]));
+	r->reap_marks[0] = r->highest;
+}
+
+static void reap(struct replay *r, uint64_t now_ms)
+{
+	uint64_t interval_ms = reap_interval_ms(r);
+	if (r->reap_at_ms == 0)
+		r->reap_at_ms = now_ms + interval_ms;
+	if (now_ms < r->reap_at_ms)
+		return;
+	uint64_t missed = (now_ms - r->reap_at_ms) / interval_ms + 1;
+	r->reap_at_ms += missed * interval_ms;
+	for (uint64_t i = 0; i < missed && i <= REPLAY_MARKS; i++)
+		reap_once(r, interval_ms);
+}
+
+enum drop replay_commit(struct replay *r, uint32_t id, uint64_t now_ms)
+{
+	if (r->time_s > 0)
+		reap(r, now_ms);
+	enum drop drop = replay_check(r, id);
+	if (drop != DROP_NONE)
+		return drop;
+	if (id > r->highest)
+		advance(r, id);
+	mark(r, id, true);
+	return DROP_NONE;
+}
+
+bool send_counter_next(struct send_counter *c, uint32_t *id)
+{
+	if (c->last == UINT32_MAX)
+		return false;
+	*id = ++c->last;
+	return true;
+}
+
+bool send_counter_is_nearly_used(const struct send_counter *c)
+{
+	return c->last >= PACKET_ID_RENEGOTIATE;
+}
