@@ -15,27 +15,28 @@
 #include "config/config.h"
 #include "workers/buffer.h"
 
-#define IO_BATCH 64 /* most packets of one kind that one turn delivers */
+#define IO_BATCH       64 /* most packets of one kind that one turn delivers */
+#define IO_SOCKETS_MAX 32
 
 struct io;
-struct io_uring_state;
 
 struct io_setup {
 	enum io_engine_choice choice;
-	uint32_t disabled_features;   /* enum feature */
-	const int *sockets;           /* UDP sockets; index is the listener */
-	const bool *has_pktinfo;      /* for each: send with the local address of buffer->link */
-	unsigned socket_count;
-	int tun_fd;
-	int wake_fd;                  /* eventfd of the mailbox; the engine reads it */
-	struct buffer_pool *pool;     /* where received packets go */
-	/* A buffer that was sent or written; result: 0 or -errno. Called inside io_submit, io_wait
-	 * or io_free. */
+	uint32_t disabled_features; /* enum feature */
+	const int *sockets;	    /* UDP sockets; index is the listener */
+	const bool *has_pktinfo;    /* for each: send with the local address of buffer->link */
+	unsigned socket_count;	    /* 1..IO_SOCKETS_MAX */
+	int tun_fd;		    /* one packet a read and write; the epoll engine sets O_NONBLOCK
+				       on it until io_free */
+	int wake_fd;		    /* eventfd of the mailbox; the engine reads it */
+	struct buffer_pool *pool;   /* where received packets go; must outlive the engine */
+	/* A buffer that was sent or written; result: 0 or -errno. Called inside any io function but
+	 * io_new; calls none itself. */
 	void (*done)(void *ctx, struct buffer *b, bool is_tun, int result);
 	void *ctx;
 };
 
-/* What one turn brought. Pointers are valid until the next io_wait. */
+/* What one turn brought. The buffers belong to the caller. */
 struct io_batch {
 	struct buffer *datagrams[IO_BATCH]; /* data, len, link (remote, local, listener) are set */
 	unsigned datagram_count;
@@ -49,7 +50,7 @@ struct io_stats {
 	uint64_t submissions, completions;
 	uint64_t buffers_exhausted; /* a receive had no buffer */
 	uint64_t receive_errors;    /* stray errors on a shared socket, tolerated */
-	uint64_t truncated;         /* datagrams larger than a buffer, dropped */
+	uint64_t truncated;	    /* datagrams larger than a buffer, dropped */
 };
 
 /* Make an engine. IO_ENGINE_AUTO tries io_uring and falls back to epoll; `note` (at least 128
@@ -62,11 +63,13 @@ void io_free(struct io *io);
 const char *io_name(const struct io *io);
 
 /* Submit what is queued, wait until something arrives or `timeout_ms` passed (UINT64_MAX: for
- * ever, 0: only look), and fill `batch`. Returns 0 or -errno if the engine cannot go on. */
+ * ever, 0: only look), and fill `batch`; it may also come back early and empty-handed. Returns 0
+ * or -errno if the engine cannot go on, the tun device being gone for one; what `batch` holds is
+ * the caller's then, too. */
 __attribute__((warn_unused_result)) int io_wait(struct io *io, uint64_t timeout_ms,
 						struct io_batch *batch);
 /* Queue a datagram to b->link.remote from socket b->link.listener. Never blocks; a full queue or
- * socket gives the buffer back with -EAGAIN through done. */
+ * socket gives the buffer back with -EAGAIN through done, possibly before this returns. */
 void io_send(struct io *io, struct buffer *b);
 /* Queue a packet for the tun queue, likewise. */
 void io_write_tun(struct io *io, struct buffer *b);

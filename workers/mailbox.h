@@ -19,11 +19,13 @@ struct mailboxes;
 __attribute__((warn_unused_result)) int mailboxes_new(unsigned count, struct mailboxes **out);
 void mailboxes_free(struct mailboxes *m);
 
-/* Put one message into the ring from `from` to `to` (sets message.from). Returns false if the ring
- * is full (the caller still owns the pointer). Never blocks. Thread: `from`. */
+/* Put one message into the ring from `from` to `to`, another thread (the copy's `from` is set).
+ * Returns false if the ring is full, or has no memory (the caller still owns the pointer). Never
+ * blocks; allocates only when the pair first talks. Thread: `from`. */
 __attribute__((warn_unused_result)) bool mailbox_send(struct mailboxes *m, unsigned from,
 						      unsigned to, const struct message *msg);
-/* Once per loop turn: wake the receivers that sleep and were sent to since the last flush. */
+/* Once per loop turn: wake the receivers that sleep and were sent to since the last flush. Thread:
+ * `from`. */
 void mailbox_flush(struct mailboxes *m, unsigned from);
 /* Take up to `max` messages that wait for `me`, visiting only non-empty rings, at most max/2 (but
  * at least 1) from one ring in a row. Returns their number. Thread: `me`. */
@@ -37,7 +39,7 @@ void mailbox_awake(struct mailboxes *m, unsigned me);
 int mailbox_fd(const struct mailboxes *m, unsigned me);
 /* Messages waiting for `me`, roughly; any thread (metrics). */
 unsigned mailbox_depth(const struct mailboxes *m, unsigned me);
-/* Slots of the data rings (metrics). */
+/* Slots of the data rings (metrics); one of them always stays empty. */
 unsigned mailbox_capacity(void);
 
 #endif

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "workers/io.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "workers/io_engine.h"
+
+#define RETRIES	  150 /* of RETRY_MS each: a ring that died holds its descriptors for a while */
+#define RETRY_MS  20
+#define NS_PER_MS 1000000L
+
+/* The engine keeps the setup, so its arrays must live as long. */
+static int setup_copy(const struct io_setup *s, struct io_setup *out)
+{
+	int *sockets = calloc(s->socket_count, sizeof(*sockets));
+	bool *has_pktinfo = calloc(s->socket_count, sizeof(*has_pktinfo));
+	if (!sockets || !has_pktinfo) {
+		free(sockets);
+		free(has_pktinfo);
+		return -ENOMEM;
+	}
+	memcpy(sockets, s->sockets, s->socket_count * sizeof(*sockets));
+	memcpy(has_pktinfo, s->has_pktinfo, s->socket_count * sizeof(*has_pktinfo));
+	*out = *s;
+	out->sockets = sockets;
+	out->has_pktinfo = has_pktinfo;
+	return 0;
+}
+
+static void setup_free(const int *sockets, const bool *has_pktinfo)
+{
+	free((void *)(uintptr_t)sockets);
+	free((void *)(uintptr_t)has_pktinfo);
+}
+
+static int uring_new(const struct io_setup *s, struct io **out)
+{
+	if (s->disabled_features & FEATURE_URING)
+		return -ECANCELED;
+	int err = io_uring_engine_new(s, out);
+	for (int i = 0; err == -EBUSY && i < RETRIES; i++) {
+		nanosleep(&(struct timespec){.tv_nsec = RETRY_MS * NS_PER_MS}, NULL);
+		err = io_uring_engine_new(s, out);
+	}
+	return err;
+}
+
+static void note_why(int err, char *note, size_t note_len)
+{
+	const char *why = NULL;
+	if (err == -ECANCELED)
+		why = "io_uring is switched off by disable-feature";
+	else if (err == -EPERM || err == -EACCES)
+		why = "io_uring is forbidden here (kernel.io_uring_disabled or seccomp)";
+	else if (err == -ENOSYS)
+		why = "this kernel has no io_uring";
+	else if (err == -EINVAL || err == -EOPNOTSUPP)
+		why = "this kernel's io_uring is too old";
+	else if (err == -ENOMEM)
+		why = "there is not enough memory for io_uring (RLIMIT_MEMLOCK may be too small)";
+	if (why)
+		snprintf(note, note_len, "%s", why);
+	else
+		snprintf(note, note_len, "io_uring failed: %s", strerrordesc_np(-err));
+}
+
+static int engine_new(const struct io_setup *s, struct io **out, char *note, size_t note_len)
+{
+	if (s->choice == IO_ENGINE_EPOLL)
+		return io_epoll_new(s, out);
+	int err = uring_new(s, out);
+	if (!err)
+		return 0;
+	note_why(err, note, note_len);
+	return s->choice == IO_ENGINE_URING ? err : io_epoll_new(s, out);
+}
+
+int io_new(const struct io_setup *s, struct io **out, char *note, size_t note_len)
+{
+	assert(s->socket_count >= 1 && s->socket_count <= IO_SOCKETS_MAX);
+	note[0] = '\0';
+	struct io_setup own;
+	int err = setup_copy(s, &own);
+	if (err)
+		return err;
+	err = engine_new(&own, out, note, note_len);
+	if (err)
+		setup_free(own.sockets, own.has_pktinfo);
+	return err;
+}
+
+void io_free(struct io *io)
+{
+	if (!io)
+		return;
+	io->ops->fini(io);
+	setup_free(io->setup.sockets, io->setup.has_pktinfo);
+	free(io);
+}
+
+const char *io_name(const struct io *io)
+{
+	return io->ops->name;
+}
+
+int io_wait(struct io *io, uint64_t timeout_ms, struct io_batch *batch)
+{
+	batch->datagram_count = 0;
+	batch->packet_count = 0;
+	batch->is_woken = false;
+	return io->ops->wait(io, timeout_ms, batch);
+}
+
+void io_send(struct io *io, struct buffer *b)
+{
+	io->ops->send(io, b);
+}
+
+void io_write_tun(struct io *io, struct buffer *b)
+{
+	io->ops->write_tun(io, b);
+}
+
+void io_submit(struct io *io)
+{
+	io->ops->submit(io);
+}
+
+const struct io_stats *io_stats(const struct io *io)
+{
+	return &io->stats;
+}
