@@ -57,24 +57,19 @@ int netlink_new(struct netlink **out)
 	struct netlink *n = calloc(1, sizeof(*n));
 	if (!n)
 		return -ENOMEM;
-	int error = -ENOMEM;
 	n->sock = nl_socket_alloc();
-	if (!n->sock)
-		goto free_netlink;
+	if (!n->sock) {
+		free(n);
+		return -ENOMEM;
+	}
 	int nl_error = nl_connect(n->sock, NETLINK_ROUTE);
 	if (nl_error < 0) {
-		error = local_error(nl_error);
-		goto free_socket;
+		netlink_free(n);
+		return local_error(nl_error);
 	}
 	nl_socket_modify_err_cb(n->sock, NL_CB_CUSTOM, on_error, n);
 	*out = n;
 	return 0;
-
-free_socket:
-	nl_socket_free(n->sock);
-free_netlink:
-	free(n);
-	return error;
 }
 
 void netlink_free(struct netlink *n)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tun/tun.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/ethtool.h>
@@ -13,11 +14,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#define DEVICE_NODE "/dev/net/tun"
-#define RETRY_MS    50
-#define RETRY_COUNT 60 /* 3 s: a ring that died gives its descriptors up within tens of ms */
-#define QUEUE_FLAGS (IFF_TUN | IFF_NO_PI | IFF_MULTI_QUEUE)
-/* linux/if.h, which cannot stand beside net/if.h */
+#define DEVICE_NODE  "/dev/net/tun"
+#define RETRY_MS     50
+#define RETRY_COUNT  60 /* 3 s: a ring that died gives its descriptors up within tens of ms */
+#define QUEUE_FLAGS  (IFF_TUN | IFF_NO_PI | IFF_MULTI_QUEUE)
 #define DRIVER_NAME  "tun"
 #define LAYER_2_NAME "tap"
 
@@ -178,7 +178,8 @@ int tun_open(const char *name, int queues, struct tun *out, char *why, size_t wh
 
 	for (int i = 0; i < TUN_QUEUES_MAX; i++)
 		t.fds[i] = -1;
-	if (strlen(name) >= IFNAMSIZ || queues < 1 || queues > TUN_QUEUES_MAX) {
+	assert(queues >= 1 && queues <= TUN_QUEUES_MAX);
+	if (strlen(name) >= IFNAMSIZ) {
 		snprintf(why, why_len, "device name %s is longer than %d characters", name,
 			 IFNAMSIZ - 1);
 		return -EINVAL;
