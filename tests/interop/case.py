@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a case is and what it works with."""
+import lab as lab_module
+import vpn
+
+CASES = {}
+
+
+class Case:
+    def __init__(self, run, name, quick, engines, seconds, ours):
+        self.run, self.name, self.quick, self.engines = run, name, quick, engines
+        self.seconds, self.ours = seconds, ours
+        self.doc = (run.__doc__ or '').strip().split('\n')[0]
+
+
+def case(quick=True, both=False, seconds=60, ours=False, name=None, engine=True):
+    """Register a case. quick: in the quick run, too; both: there on both I/O engines (the full run
+    always takes both); ours: makes no sense with the stock server; engine: False if the I/O engine
+    cannot matter, once is enough; seconds: its deadline."""
+    def register(run):
+        n = name or run.__name__
+        if n in CASES:
+            raise ValueError(f'two cases are called {n}')
+        CASES[n] = Case(run, n, quick, ('both' if both else 'one') if engine else 'any', seconds, ours)
+        return run
+    return register
+
+
+class Test:
+    """One run of one case: lab, PKI, set-up, and short names for what every case does."""
+
+    def __init__(self, lab, pki, setup):
+        self.lab, self.pki, self.setup = lab, pki, setup
+        self.net = vpn.Net(lab)
+        self.is_quick = setup.is_quick
+
+    def server(self, *lines, **options):
+        return vpn.Server(self.lab, self.pki, self.setup, options.pop('ns', self.net.srv), lines, **options)
+
+    def client(self, *words, **options):
+        ns = options.pop('ns', None) or self.net.client()
+        return vpn.Client(self.lab, self.pki, self.setup, ns, words, **options)
+
+    def bytes(self, quick_mb, full_mb=100):
+        return (quick_mb if self.is_quick else full_mb) << 20
+
+
+expect, Failure, Skip, wait_until = (lab_module.expect, lab_module.Failure, lab_module.Skip, lab_module.wait_until)
