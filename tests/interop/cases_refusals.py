@@ -39,7 +39,8 @@ def bad_certificates(t):
 def wrong_usage(t):
     """remote-cert-tls client: a server's certificate does not make a client"""
     server = t.server('remote-cert-tls client')
-    refuse(t, server, r'VERIFY (EKU|KU) ERROR', 'wrongusage')
+    refuse(t, server, r'VERIFY ERROR: depth=0, error=unsuitable certificate purpose: CN=wrongusage|VERIFY (EKU|KU) ERROR',
+           'wrongusage')
     t.client(cert='client1').ping(100)
 
 
@@ -99,7 +100,9 @@ def pool_exhausted(t):
     for c in clients:
         c.ping(100)
     late.stop()
+    mark = server.mark()
     clients[0].stop()
+    server.wait_log('client1/.*client-instance exiting', 12, mark)
     if t.setup.is_ours:
         wait_until(lambda: server.metrics().sum('shardvpn_address_pool_used', family='ipv4') == 1 or
                    server.metrics().sum('shardvpn_address_pool_used') == 1, 10, 'the address was not given back')
