@@ -15,8 +15,8 @@ struct launcher;
 
 /* What became of a program. */
 struct launcher_result {
-	uint64_t job;      /* as given to launcher_run */
-	int status;        /* exit code 0..255; -signal if killed; -errno if it could not start */
+	uint64_t job;	   /* as given to launcher_run */
+	int status;	   /* exit code 0..255; -signal if killed; -errno if it could not start */
 	bool is_timed_out; /* killed after its time was over */
 };
 
@@ -25,6 +25,9 @@ struct launcher_result {
 __attribute__((warn_unused_result)) int launcher_start(struct launcher **out);
 /* Give up root in the launcher as in the daemon; before the first run. Returns 0 or -errno. */
 __attribute__((warn_unused_result)) int launcher_drop(struct launcher *l, uid_t uid, gid_t gid);
+/* Programs that are run from now on write to /dev/null instead of our terminal: the daemon lets it
+ * go, too. Returns 0 or -errno. */
+__attribute__((warn_unused_result)) int launcher_detach(struct launcher *l);
 /* Run argv (absolute program first, NULL-terminated) with exactly `envp`, killed after timeout_ms.
  * Never blocks. Returns 0, -EAGAIN (queue full), -E2BIG, -EPIPE (the launcher is gone). */
 __attribute__((warn_unused_result)) int launcher_run(struct launcher *l, uint64_t job,
