@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "crypto/packet.h"
+#include "workers/buffer.h"
 #include "workers/messages.h"
 #include "workers/payload.h"
 #include "workers/peer.h"
