@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash disable=SC2034,SC2154
 # Sourced by test.sh --full: other compilers, other sanitizers, another architecture.
 
 step "clang"
@@ -49,7 +50,7 @@ if [ -n "${FUZZ_SECONDS:-}" ]; then
 	step "fuzzing, $FUZZ_SECONDS s a target"
 	if must "full: fuzz build" env CC=clang-14 bash -c "$(declare -f build); build build-fuzz -Dbuildtype=debugoptimized -Dfuzz=true -Db_sanitize=address,undefined -Db_lundef=false"; then
 		for target in build-fuzz/tests/fuzz/fuzz_*; do
-			[ -x "$target" ] && [ -f "$target" ] || continue
+			if [ ! -x "$target" ] || [ ! -f "$target" ]; then continue; fi
 			name=$(basename "$target")
 			mkdir -p "$out/corpus/$name"
 			echo "$name"

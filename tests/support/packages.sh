@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash disable=SC2034,SC2154
 # Sourced: installs Debian packages, only those that are missing.
 
 packages_build="gcc libc6-dev meson ninja-build pkgconf libssl-dev liburing-dev libck-dev libevent-dev
