@@ -31,6 +31,7 @@
 #include "crypto/packet.h"
 #include "crypto/secret.h"
 #include "crypto/wrap.h"
+#include "server/control/push.h"
 
 struct session;
 struct tls_context;
@@ -178,16 +179,7 @@ unsigned session_flags(const struct session *s);
 void session_authorize(struct session *s, uint8_t key_id, bool is_ok, const char *reason,
 		       uint64_t now_ms);
 
-/* What PUSH_REPLY says, besides what the session itself adds (peer-id, cipher, key-derivation,
- * protocol-flags, tun-mtu; wire.md, section 10). Texts are copied. */
-struct push_plan {
-	const char *const *options; /* configured pushes, in order */
-	size_t option_count;
-	const char *ifconfig_ipv6;  /* "addr/bits gw" or NULL */
-	const char *ifconfig;       /* "addr mask|peer" or NULL */
-	uint32_t peer_id;
-};
-/* From SESSION_EVENT_AUTHORIZE on. Returns 0, -EMSGSIZE (a single option, or all together, too
+/* What PUSH_REPLY is to say (push.h); texts are copied. From SESSION_EVENT_AUTHORIZE on. Returns 0, -EMSGSIZE (a single option, or all together, too
  * long), -EINVAL (a comma or unprintable byte in an option; too early), -ENOMEM. */
 __attribute__((warn_unused_result)) int session_set_push(struct session *s,
 							 const struct push_plan *plan);

@@ -13,7 +13,8 @@
 #include "crypto/bytes.h"
 
 /* Certificates, key, trust store with CRL, and policy: immutable once made, counted, swappable at
- * run time (running handshakes keep the old one). */
+ * run time (running handshakes keep the old one). References are taken and given back by one
+ * thread, the owner of the sessions. */
 struct tls_context;
 
 /* Build from configuration; `is_server` chooses the role. On failure `why` (512 bytes) gets one
@@ -33,8 +34,11 @@ struct tls; /* one handshake and what follows; at most one thread at a time */
 
 struct identity; /* verify.h */
 
+/* `t` must outlive it: the session holds the reference. Returns 0 or -ENOMEM. */
 __attribute__((warn_unused_result)) int tls_new(struct tls_context *t, struct tls **out);
 void tls_free(struct tls *t);
+/* The time that certificates and CRLs are held against from now on. */
+void tls_set_time(struct tls *t, uint32_t wall_s);
 
 enum tls_result {
 	TLS_OK,
@@ -47,9 +51,16 @@ __attribute__((warn_unused_result)) bool tls_input(struct tls *t, struct view by
 /* Run the handshake as far as it goes (public-key work happens here). */
 enum tls_result tls_handshake(struct tls *t);
 bool tls_is_established(const struct tls *t);
-/* One application message of at most `cap` bytes. */
+/* Verification refused the peer's certificate, or none was shown where one is demanded. */
+bool tls_is_refused(const struct tls *t);
+/* What verification has to say, oldest first; gone after tls_settle. */
+size_t tls_log_count(const struct tls *t);
+const char *tls_log_line(const struct tls *t, size_t i, int *level);
+/* The handshake is over and its lines were read: give back what only it needed. */
+void tls_settle(struct tls *t);
+/* One application message (record) of at most `cap` bytes; a longer one is an error. */
 enum tls_result tls_read(struct tls *t, uint8_t *out, size_t cap, size_t *len);
-/* One TLS record with `bytes`. */
+/* One TLS record with `bytes` (at least one). */
 enum tls_result tls_write(struct tls *t, struct view bytes);
 /* Take up to `cap` bytes of ciphertext for the reliable layer; returns their number. */
 size_t tls_output(struct tls *t, uint8_t *out, size_t cap);

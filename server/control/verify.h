@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define VERIFY_DEPTH_MAX 16
+#include "server/control/verify_policy.h"
 
 struct identity {
 	bool has_certificate;
@@ -19,5 +19,32 @@ struct identity {
 
 /* Same certificate chain and same name. */
 bool identity_equal(const struct identity *a, const struct identity *b);
+
+struct ssl_st; /* the library's SSL */
+
+/* A line for the log, as stock prints it. */
+struct verify_line {
+	int level; /* enum log_level, or 2: between NOTE and INFO */
+	char *text;
+};
+#define VERIFY_LINES_MAX 64
+
+/* One handshake's verification. */
+struct verification {
+	const struct verify_policy *policy;
+	struct verify_line lines[VERIFY_LINES_MAX]; /* owned */
+	size_t line_count;
+	bool is_refused; /* a certificate was refused */
+	struct identity identity;
+};
+void verification_init(struct verification *v, const struct verify_policy *p);
+void verification_fini(struct verification *v);
+/* Let the check of `ssl`'s peer certificates write into `v`, which must outlive the handshake. */
+__attribute__((warn_unused_result)) bool verification_attach(struct verification *v,
+							     struct ssl_st *ssl);
+/* After the handshake: fill the identity. Returns false if a certificate is demanded and was not
+ * shown, or was not verified. */
+__attribute__((warn_unused_result)) bool verification_finish(struct verification *v,
+							     struct ssl_st *ssl);
 
 #endif
