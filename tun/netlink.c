@@ -5,9 +5,9 @@
 #include <linux/if_addr.h>
 #include <linux/rtnetlink.h>
 #include <net/if.h>
+#include <netlink/attr.h>
 #include <netlink/msg.h>
 #include <netlink/netlink.h>
-#include <netlink/route/addr.h>
 #include <netlink/route/link.h>
 #include <netlink/route/nexthop.h>
 #include <netlink/route/route.h>
@@ -126,42 +126,38 @@ int netlink_link_up(struct netlink *n, int ifindex, uint32_t mtu, uint32_t txque
 	return nl_error < 0 ? local_error(nl_error) : request(n, msg);
 }
 
-/* Fill `addr`. Returns a libnl error. */
-static int addr_fill(struct rtnl_addr *addr, int ifindex, const struct ip_addr *local, uint8_t bits,
-		     const struct ip_addr *peer)
+/* A request about an address, put together by hand: rtnl_addr knows no peers in IPv6. Without a
+ * peer the other end is the address itself, as the kernel has it. */
+static struct nl_msg *addr_message(int type, int flags, int ifindex, const struct ip_addr *local,
+				   uint8_t bits, const struct ip_addr *peer)
 {
-	struct nl_addr *nl_local = nl_addr_of(local, bits);
-	struct nl_addr *nl_peer = peer->family ? nl_addr_of(peer, bits) : NULL;
-	int nl_error = -NLE_NOMEM;
-
-	if (!nl_local || (peer->family && !nl_peer))
-		goto put;
-	rtnl_addr_set_ifindex(addr, ifindex);
-	nl_error = rtnl_addr_set_local(addr, nl_local);
-	if (nl_error == 0 && nl_peer)
-		nl_error = rtnl_addr_set_peer(addr, nl_peer);
+	struct ifaddrmsg head = {.ifa_family = (uint8_t)af_of(local),
+				 .ifa_prefixlen = bits,
+				 .ifa_scope = RT_SCOPE_UNIVERSE,
+				 .ifa_index = (uint32_t)ifindex};
+	int len = local->family == 4 ? 4 : 16;
+	struct nl_msg *msg = nlmsg_alloc_simple(type, flags);
+	if (!msg)
+		return NULL;
 	/* Nobody else can have the address on a tun device: do not leave it tentative. */
 	if (local->family == 6)
-		rtnl_addr_set_flags(addr, IFA_F_NODAD);
-put:
-	nl_addr_put(nl_peer);
-	nl_addr_put(nl_local);
-	return nl_error;
+		head.ifa_flags = IFA_F_NODAD;
+	if (nlmsg_append(msg, &head, sizeof(head), NLMSG_ALIGNTO) < 0 ||
+	    nla_put(msg, IFA_LOCAL, len, local->bytes) < 0 ||
+	    nla_put(msg, IFA_ADDRESS, len, peer->family ? peer->bytes : local->bytes) < 0) {
+		nlmsg_free(msg);
+		return NULL;
+	}
+	return msg;
 }
 
 int netlink_addr_add(struct netlink *n, int ifindex, const struct ip_addr *local, uint8_t bits,
 		     const struct ip_addr *peer)
 {
-	struct rtnl_addr *addr = rtnl_addr_alloc();
-	if (!addr)
+	struct nl_msg *msg =
+		addr_message(RTM_NEWADDR, NLM_F_CREATE | NLM_F_EXCL, ifindex, local, bits, peer);
+	if (!msg)
 		return -ENOMEM;
-	struct nl_msg *msg = NULL;
-	int nl_error = addr_fill(addr, ifindex, local, bits, peer);
-	if (nl_error == 0)
-		nl_error = rtnl_addr_build_add_request(addr, NLM_F_CREATE | NLM_F_EXCL, &msg);
-	rtnl_addr_put(addr);
-	if (nl_error < 0)
-		return local_error(nl_error);
 	int error = request(n, msg);
 	return error == -EEXIST ? 0 : error;
 }
@@ -169,15 +165,8 @@ int netlink_addr_add(struct netlink *n, int ifindex, const struct ip_addr *local
 int netlink_addr_del(struct netlink *n, int ifindex, const struct ip_addr *local, uint8_t bits,
 		     const struct ip_addr *peer)
 {
-	struct rtnl_addr *addr = rtnl_addr_alloc();
-	if (!addr)
-		return -ENOMEM;
-	struct nl_msg *msg = NULL;
-	int nl_error = addr_fill(addr, ifindex, local, bits, peer);
-	if (nl_error == 0)
-		nl_error = rtnl_addr_build_delete_request(addr, 0, &msg);
-	rtnl_addr_put(addr);
-	return nl_error < 0 ? local_error(nl_error) : request(n, msg);
+	struct nl_msg *msg = addr_message(RTM_DELADDR, 0, ifindex, local, bits, peer);
+	return msg ? request(n, msg) : -ENOMEM;
 }
 
 /* The way of `route`: device and gateway. Returns a libnl error. */
