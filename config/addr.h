@@ -32,13 +32,13 @@ union sockaddr_any {
  * dual-stack socket stays in IPv4-mapped form here and is unmapped only when printed. */
 struct link_addr {
 	union sockaddr_any remote;
-	struct in6_addr local;  /* our address the packet came to (IPv4 mapped); :: if unknown */
+	struct in6_addr local;	/* our address the packet came to (IPv4 mapped); :: if unknown */
 	uint32_t local_ifindex; /* only for link-local local addresses, else 0 */
-	uint16_t listener;      /* index into the configured listeners */
+	uint16_t listener;	/* index into the configured listeners */
 };
 
-#define IP_ADDR_TEXT_MAX 48   /* longest printed address with NUL */
-#define ENDPOINT_TEXT_MAX 80  /* longest "[AF_INET6]addr%scope:port" with NUL */
+#define IP_ADDR_TEXT_MAX  48 /* longest printed address with NUL */
+#define ENDPOINT_TEXT_MAX 80 /* longest "[AF_INET6]addr%scope:port" with NUL */
 
 /* Parse exactly one literal address (no name, no blanks). Returns false if it is none. */
 bool ip_addr_parse(const char *text, struct ip_addr *out);

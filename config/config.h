@@ -10,9 +10,11 @@
 #include <stdint.h>
 
 #include "config/addr.h"
+#include "config/directive.h"
 
 #define SHARDVPN_VERSION "0.1.0"
-#define OPENVPN_COMPAT_VERSION "2.6.14" /* what tools take us for (operations: the version is an API) */
+#define OPENVPN_COMPAT_VERSION                                                                     \
+	"2.6.14" /* what tools take us for (operations: the version is an API) */
 #define WORKERS_MAX 64
 
 struct arena;
@@ -54,11 +56,26 @@ struct route_spec {
 	struct ip_prefix net;
 	enum route_gateway kind;
 	struct ip_addr gateway; /* for ROUTE_GATEWAY_ADDR */
-	uint32_t metric;        /* 0: kernel's default */
+	uint32_t metric;	/* 0: kernel's default */
+};
+
+/* A `setenv`, for the environment of scripts. */
+struct config_env {
+	const char *name, *value; /* value may be "" */
+};
+
+/* Where a directive was given last. */
+struct config_place {
+	const char *file; /* NULL: command line */
+	unsigned line;
+	bool is_given;
 };
 
 struct config {
 	struct arena *arena;
+	struct config_place *places; /* by directive: for messages, and to know what was given */
+	bool is_server;		     /* `mode server`, also by a macro */
+	bool is_tls_server;
 
 	/* process */
 	const char *config_path; /* of the first file, for log and env */
@@ -73,26 +90,28 @@ struct config {
 	int verb, mute;
 	bool is_timestamps_off;
 	const char *status_path;
-	uint32_t status_interval_s; /* 60 */
-	int status_version;         /* 1..3, default 1 */
+	uint32_t status_interval_s; /* 60; 0: only written at exit and on demand */
+	int status_version;	    /* 1..3, default 1 */
+	const struct config_env *env;
+	size_t env_count;
 
 	/* transport */
 	struct listen_spec listen;
-	bool is_multihome;          /* explicit; wildcard binds behave so anyway */
-	uint32_t sndbuf, rcvbuf;    /* bytes; 0: system default */
-	int explicit_exit_notify;   /* 0 off, 1 RESTART, 2 RESTART,[N] */
-	uint32_t connect_freq_n, connect_freq_s;                 /* 0: off */
+	bool is_multihome;			 /* explicit; wildcard binds behave so anyway */
+	uint32_t sndbuf, rcvbuf;		 /* bytes; 0: system default */
+	int explicit_exit_notify;		 /* 0 off, 1 RESTART, 2 RESTART,[N] */
+	uint32_t connect_freq_n, connect_freq_s; /* 0: off */
 	uint32_t connect_freq_initial_n, connect_freq_initial_s; /* 0: built-in buckets */
 
 	/* device and addressing */
-	const char *dev;       /* "tun", "tun3" or any name */
-	uint32_t tun_mtu;      /* 1500 */
-	uint32_t txqueuelen;   /* 0: our default of 1000 */
+	const char *dev;     /* "tun", "tun3" or any name */
+	uint32_t tun_mtu;    /* 1500 */
+	uint32_t txqueuelen; /* 0: our default of 1000 */
 	bool is_persist_tun;
 	enum topology topology;
-	struct ip_addr ifconfig_local;  /* family 0: none */
+	struct ip_addr ifconfig_local;	/* family 0: none */
 	struct ip_addr ifconfig_remote; /* peer address (net30, p2p) */
-	uint8_t ifconfig_bits;          /* subnet topology */
+	uint8_t ifconfig_bits;		/* subnet topology */
 	struct ip_addr ifconfig_ipv6_local;
 	uint8_t ifconfig_ipv6_bits;
 	struct ip_addr ifconfig_ipv6_remote;
@@ -105,7 +124,7 @@ struct config {
 	/* server */
 	bool has_pool;
 	struct ip_addr pool_start, pool_end; /* inclusive */
-	uint8_t pool_bits;                   /* netmask pushed with subnet topology */
+	uint8_t pool_bits;		     /* netmask pushed with subnet topology */
 	bool has_pool6;
 	struct ip_addr pool6_base;
 	uint8_t pool6_bits;
@@ -115,8 +134,8 @@ struct config {
 	size_t push_count;
 	bool is_client_to_client;
 	bool is_duplicate_cn;
-	uint32_t max_clients;   /* 1024 */
-	uint32_t ping_s;        /* 0: off */
+	uint32_t max_clients;	 /* 1024 */
+	uint32_t ping_s;	 /* 0: off */
 	uint32_t ping_restart_s; /* 0: off; already doubled by keepalive */
 
 	/* TLS and keys */
@@ -129,28 +148,29 @@ struct config {
 	enum remote_cert_tls remote_cert_tls;
 	int tls_version_min, tls_version_max; /* 10, 11, 12, 13; max 0: library's */
 	const char *tls_cipher, *tls_ciphersuites, *tls_groups, *tls_cert_profile;
-	const char *auth;          /* "SHA1"; normalised upper case */
-	const char *cipher;        /* as configured; NULL: not given */
-	const char *data_ciphers;  /* normalised colon list, AEAD only, in order */
+	const char *auth;		   /* "SHA1"; normalised upper case */
+	const char *cipher;		   /* as configured; NULL: not given */
+	const char *data_ciphers;	   /* normalised colon list, AEAD only, in order */
 	const char *data_ciphers_fallback; /* NULL: none */
-	uint32_t replay_window;    /* 64 */
-	uint32_t replay_time_s;    /* 15 */
+	uint32_t replay_window;		   /* 64 */
+	uint32_t replay_time_s;		   /* 15 */
 	bool is_replay_mute;
-	uint32_t reneg_sec_max, reneg_sec_min; /* 3600, 90 % of it; 0: never */
-	uint64_t reneg_bytes, reneg_pkts;      /* 0: off */
+	uint32_t reneg_sec_max, reneg_sec_min;		      /* 3600, 90 % of it; 0: never */
+	uint64_t reneg_bytes, reneg_pkts;		      /* 0: off */
 	uint32_t hand_window_s, tran_window_s, tls_timeout_s; /* 60, 3600, 2 */
-	uint32_t max_packet_size; /* 1250 */
+	uint32_t max_packet_size;			      /* 1250 */
 
 	/* ours */
-	uint32_t workers;        /* 1..WORKERS_MAX; auto is resolved by config_check */
-	const int *worker_cpus;  /* one per worker, or NULL: by affinity */
-	uint32_t handshake_threads; /* auto is resolved */
+	uint32_t workers;	/* 1..WORKERS_MAX; auto (0) is resolved by config_load */
+	const int *worker_cpus; /* one per worker, or NULL: by affinity */
+	size_t worker_cpu_count;
+	uint32_t handshake_threads; /* auto (0) is resolved by config_load */
 	enum io_engine_choice io_engine;
 	enum aead_engine_choice aead_engine;
 	const char *metrics_host; /* NULL: no endpoint */
 	uint16_t metrics_port;
 	bool is_metrics_remote_ok;
-	uint64_t worker_memory; /* bytes of packet buffers a worker; default 8 MiB */
+	uint64_t worker_memory;	    /* bytes of packet buffers a worker; default 8 MiB */
 	uint32_t disabled_features; /* enum feature */
 };
 
@@ -161,25 +181,45 @@ struct config_report {
 	size_t fault_count;
 	char **warnings;
 	size_t warning_count;
+	bool is_out_of_memory;
 };
 
 enum config_action {
 	CONFIG_RUN,
-	CONFIG_TEST,    /* --test-config */
+	CONFIG_TEST,	/* --test-config */
 	CONFIG_VERSION, /* --version */
-	CONFIG_HELP,    /* --help */
+	CONFIG_HELP,	/* --help */
 };
 
 /* Load from a command line as OpenVPN takes it (argv[0] is skipped): options left to right,
  * `--config FILE` expanded in place, a single word that is no option is a file. Parses, applies
  * macros, runs config_check. All faults are collected in `report` (config_report_fini).
- * Returns 0 and a config; -EINVAL with at least one fault. `*action` is set whenever the command
- * line could be understood. Reads files; changes directory for `cd`. */
+ * Returns 0 and a config; -EINVAL with at least one fault; -ENOMEM. `*action` is always set; with
+ * CONFIG_VERSION and CONFIG_HELP nothing is checked. Reads files; changes directory for `cd`. */
 __attribute__((warn_unused_result)) int config_load(int argc, char *const *argv,
 						    enum config_action *action,
 						    struct config_report *report,
 						    struct config **out);
+/* The same for the text of one file, called `name` in messages. Opens no file at all: a `config` in
+ * it is a fault, files that it names need not exist, numbers that depend on the machine stay 0.
+ * Returns 0 and a config; -EINVAL with at least one fault; -ENOMEM. */
+__attribute__((warn_unused_result)) int config_parse(const char *name, const char *text, size_t len,
+						     struct config_report *report,
+						     struct config **out);
+
+/* Defaults in an arena of its own; NULL if there is no memory. */
+struct config *config_new(void);
 void config_free(struct config *c);
+
+/* Add a line to the report: "FILE:LINE: DIRECTIVE: reason", with the place where `id` was given,
+ * or "DIRECTIVE: reason" if it was not. */
+void config_fault(struct config_report *r, const struct config *c, enum directive_id id,
+		  const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+void config_warn(struct config_report *r, const struct config *c, enum directive_id id,
+		 const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+/* Add a finished line; control characters become '_'. */
+void config_report_fault(struct config_report *r, const char *line);
+void config_report_warning(struct config_report *r, const char *line);
 void config_report_fini(struct config_report *r);
 
 /* Text of a file option: the inline text, or the file's content (at most 1 MiB). The result is

@@ -4,7 +4,8 @@
 
 /* Log lines for operators, in the form that tools expect of OpenVPN: an optional time stamp, an
  * optional client prefix, the text. Control side only: a worker counts and sends messages.
- * Thread-safe: a line is one write. Text from peers must be made printable first (log_printable). */
+ * Thread-safe: a line is one write. Text from peers must be made printable first (log_printable).
+ */
 
 #include <stdarg.h>
 #include <stdbool.h>
@@ -23,10 +24,10 @@ enum log_level {
 };
 
 struct log_options {
-	int verb;             /* 0..11 */
-	int mute;             /* most consecutive lines of one call site; 0: no limit */
-	bool has_timestamps;  /* "YYYY-MM-DD HH:MM:SS " in front */
-	const char *file;     /* NULL: stdout */
+	int verb;	     /* 0..11 */
+	int mute;	     /* most consecutive lines of one call site; 0: no limit */
+	bool has_timestamps; /* "YYYY-MM-DD HH:MM:SS " in front */
+	const char *file;    /* NULL: stdout */
 	bool is_append;
 	const char *syslog_name; /* not NULL: syslog instead of a file */
 };
