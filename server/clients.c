@@ -7,14 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/client_lists.h"
+
 #define BUCKETS_MIN  64u
 #define BUCKETS_MAX  (1u << 18)
 #define ADDR_KEY_LEN (ENDPOINT_KEY_LEN + 2)
-
-/* A list in the order of insertion. */
-struct client_list {
-	struct client *first, *last;
-};
 
 struct clients {
 	uint8_t key[16];
@@ -27,48 +24,6 @@ struct clients {
 	uint32_t count, half_open_count;
 	uint64_t next_id;
 };
-
-#define LIST_APPEND(list, c, links)                                                                \
-	do {                                                                                       \
-		(c)->links.next = NULL;                                                            \
-		(c)->links.prev = (list)->last;                                                    \
-		if ((list)->last)                                                                  \
-			(list)->last->links.next = (c);                                            \
-		else                                                                               \
-			(list)->first = (c);                                                       \
-		(list)->last = (c);                                                                \
-	} while (0)
-
-#define LIST_REMOVE(list, c, links)                                                                \
-	do {                                                                                       \
-		if ((c)->links.prev)                                                               \
-			(c)->links.prev->links.next = (c)->links.next;                             \
-		else                                                                               \
-			(list)->first = (c)->links.next;                                           \
-		if ((c)->links.next)                                                               \
-			(c)->links.next->links.prev = (c)->links.prev;                             \
-		else                                                                               \
-			(list)->last = (c)->links.prev;                                            \
-	} while (0)
-
-#define CHAIN_ADD(head, c, links)                                                                  \
-	do {                                                                                       \
-		(c)->links.prev = NULL;                                                            \
-		(c)->links.next = *(head);                                                         \
-		if (*(head))                                                                       \
-			(*(head))->links.prev = (c);                                               \
-		*(head) = (c);                                                                     \
-	} while (0)
-
-#define CHAIN_REMOVE(head, c, links)                                                               \
-	do {                                                                                       \
-		if ((c)->links.prev)                                                               \
-			(c)->links.prev->links.next = (c)->links.next;                             \
-		else                                                                               \
-			*(head) = (c)->links.next;                                                 \
-		if ((c)->links.next)                                                               \
-			(c)->links.next->links.prev = (c)->links.prev;                             \
-	} while (0)
 
 static struct client **bucket(const struct clients *t, struct client **table, const void *key,
 			      size_t len)
@@ -177,15 +132,6 @@ static void name_remove(struct clients *t, struct client *c)
 	c->is_in_name = false;
 }
 
-static void prefix_update(struct client *c)
-{
-	char addr[ENDPOINT_TEXT_MAX];
-
-	endpoint_print(&c->link.remote, addr);
-	snprintf(c->prefix, sizeof(c->prefix), "%s%s%s", c->common_name,
-		 c->common_name[0] ? "/" : "", addr);
-}
-
 struct client *clients_add(struct clients *t, const struct link_addr *link,
 			   const struct session_id *own_sid, const struct session_id *peer_sid,
 			   uint64_t now_ms)
@@ -201,7 +147,7 @@ struct client *clients_add(struct clients *t, const struct link_addr *link,
 	c->peer_sid = *peer_sid;
 	c->started_ms = c->control_seen_ms = c->job.order_ms = now_ms;
 	c->waiting_tail = &c->waiting;
-	prefix_update(c);
+	client_set_prefix(c);
 	LIST_APPEND(&t->all, c, all);
 	LIST_APPEND(&t->half_open, c, half_open);
 	c->is_half_open = true;
@@ -326,7 +272,7 @@ void client_set_link(struct clients *t, struct client *c, const struct link_addr
 	addr_remove(t, c);
 	c->link = *link;
 	addr_add(t, c);
-	prefix_update(c);
+	client_set_prefix(c);
 }
 
 void client_displace(struct clients *t, struct client *c)
@@ -349,7 +295,7 @@ int client_authenticate(struct clients *t, struct client *c, const char *common_
 	if (identity)
 		c->identity = *identity;
 	c->is_authenticated = true;
-	prefix_update(c);
+	client_set_prefix(c);
 	head = bucket_of_name(t, c->common_name);
 	CHAIN_ADD(head, c, by_name);
 	c->is_in_name = true;
@@ -370,44 +316,6 @@ void client_set_stage(struct clients *t, struct client *c, enum client_stage sta
 	if (stage != CLIENT_HANDSHAKING)
 		half_open_remove(t, c);
 	c->stage = stage;
-}
-
-bool client_is_ipv6(const struct client *c)
-{
-	const union sockaddr_any *r = &c->link.remote;
-
-	return r->sa.sa_family == AF_INET6 && !IN6_IS_ADDR_V4MAPPED(&r->in6.sin6_addr);
-}
-
-bool client_push_waiting(struct client *c, const void *data, size_t len)
-{
-	struct waiting *w;
-
-	if (c->waiting_count == CLIENT_WAITING_MAX)
-		return false;
-	w = malloc(sizeof(*w) + len);
-	if (!w)
-		return false;
-	w->next = NULL;
-	w->len = len;
-	memcpy(w->data, data, len);
-	*c->waiting_tail = w;
-	c->waiting_tail = &w->next;
-	c->waiting_count++;
-	return true;
-}
-
-struct waiting *client_pop_waiting(struct client *c)
-{
-	struct waiting *w = c->waiting;
-
-	if (!w)
-		return NULL;
-	c->waiting = w->next;
-	if (!c->waiting)
-		c->waiting_tail = &c->waiting;
-	c->waiting_count--;
-	return w;
 }
 
 uint32_t clients_count(const struct clients *t)

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/client.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void client_set_prefix(struct client *c)
+{
+	char addr[ENDPOINT_TEXT_MAX];
+
+	endpoint_print(&c->link.remote, addr);
+	snprintf(c->prefix, sizeof(c->prefix), "%s%s%s", c->common_name,
+		 c->common_name[0] ? "/" : "", addr);
+}
+
+bool client_is_ipv6(const struct client *c)
+{
+	const union sockaddr_any *r = &c->link.remote;
+
+	return r->sa.sa_family == AF_INET6 && !IN6_IS_ADDR_V4MAPPED(&r->in6.sin6_addr);
+}
+
+bool client_push_waiting(struct client *c, const void *data, size_t len)
+{
+	struct waiting *w;
+
+	if (c->waiting_count == CLIENT_WAITING_MAX)
+		return false;
+	w = malloc(sizeof(*w) + len);
+	if (!w)
+		return false;
+	w->next = NULL;
+	w->len = len;
+	memcpy(w->data, data, len);
+	*c->waiting_tail = w;
+	c->waiting_tail = &w->next;
+	c->waiting_count++;
+	return true;
+}
+
+struct waiting *client_pop_waiting(struct client *c)
+{
+	struct waiting *w = c->waiting;
+
+	if (!w)
+		return NULL;
+	c->waiting = w->next;
+	if (!c->waiting)
+		c->waiting_tail = &c->waiting;
+	c->waiting_count--;
+	return w;
+}
