@@ -886,6 +886,7 @@ static void device_removed_ends_the_engine(void **state)
 		skip();
 	start_with(r, r->sockets, SOCKETS, tun);
 	turn(r, 0);
+	give_batch(r);
 	assert_int_equal(system("ip link del iotest1"), 0);
 	int err = 0;
 	for (unsigned i = 0; i < 50 && !err; i++) {
