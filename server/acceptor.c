@@ -7,10 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <time.h>
-
-#include <event2/event.h>
 
 #include "config/log.h"
 #include "server/admission.h"
@@ -21,6 +18,7 @@
 #include "server/grants.h"
 #include "server/hand_over.h"
 #include "server/listener.h"
+#include "server/loop.h"
 #include "server/removal.h"
 #include "server/reports.h"
 #include "server/shared.h"
@@ -37,14 +35,11 @@ struct acceptor {
 	struct acceptor_setup setup;
 	struct acceptor_shared shared;
 	struct timers timers;
-	struct event_base *base;
+	struct loop *loop;
 	struct listener *listener;
 	struct admission *admission;
 	struct snapshots *snapshots;
-	struct event *events[16]; /* signals, descriptors and periodic timers; NULL-terminated */
-	unsigned event_count;
-	struct event *wake; /* the one timer of the wheel */
-	bool has_more;	    /* work that needs no event is left for the next turn */
+	bool has_more; /* work that needs no event is left for the next turn */
 	bool is_done;
 	uint64_t stop_at_ms; /* while stopping */
 	int exit_code;
@@ -156,50 +151,20 @@ static uint64_t next_ms(const struct acceptor *a)
 	return next;
 }
 
-static void arm_wake(struct acceptor *a)
-{
-	uint64_t next = next_ms(a);
-	uint64_t in_ms = next > a->shared.now_ms ? next - a->shared.now_ms : 0;
-	struct timeval tv = {.tv_sec = (time_t)(in_ms / 1000),
-			     .tv_usec = (suseconds_t)(in_ms % 1000 * 1000)};
-
-	if (next == UINT64_MAX)
-		evtimer_del(a->wake);
-	else
-		evtimer_add(a->wake, &tv);
-}
-
 static void turn(struct acceptor *a)
 {
 	struct mailboxes *m = a->setup.mailboxes;
-	bool may_sleep;
+	uint64_t next = next_ms(a);
+	uint64_t in_ms = next > a->shared.now_ms ? next - a->shared.now_ms : 0;
+	bool may_sleep = !a->has_more && mailbox_sleep(m, ACCEPTOR);
 
-	arm_wake(a);
-	may_sleep = !a->has_more && mailbox_sleep(m, ACCEPTOR);
-	event_base_loop(a->base, EVLOOP_ONCE | (may_sleep ? 0 : EVLOOP_NONBLOCK));
+	loop_turn(a->loop, next == UINT64_MAX ? next : in_ms, may_sleep);
 	mailbox_awake(m, ACCEPTOR);
 	clock_update(a);
 	work(a);
 }
 
 /* --- events --- */
-
-static void on_wake(int fd, short what, void *arg)
-{
-	(void)fd;
-	(void)what;
-	(void)arg;
-}
-
-/* Blocking, but the loop saw that it is readable. */
-static void on_mailbox(int fd, short what, void *arg)
-{
-	eventfd_t ignored;
-
-	(void)what;
-	(void)arg;
-	(void)eventfd_read(fd, &ignored);
-}
 
 static void begin_stop(struct acceptor *a, const char *signal_name)
 {
@@ -224,13 +189,12 @@ static void begin_stop(struct acceptor *a, const char *signal_name)
 	}
 }
 
-static void on_signal(int sig, short what, void *arg)
+static void on_signal(void *ctx, int signal)
 {
-	struct acceptor *a = arg;
+	struct acceptor *a = ctx;
 
-	(void)what;
 	clock_update(a);
-	switch (sig) {
+	switch (signal) {
 	case SIGTERM:
 		begin_stop(a, "SIGTERM");
 		break;
@@ -244,29 +208,25 @@ static void on_signal(int sig, short what, void *arg)
 		log_line(LOG_NOTE,
 			 "%s[hard,] received: reading certificates, key and CRL again; "
 			 "other changes of the configuration need a restart",
-			 sig == SIGHUP ? "SIGHUP" : "SIGUSR1");
+			 signal == SIGHUP ? "SIGHUP" : "SIGUSR1");
 		admission_reload(a->admission);
 		break;
 	}
 }
 
-static void on_status(int fd, short what, void *arg)
+static void on_status(void *ctx)
 {
-	struct acceptor *a = arg;
+	struct acceptor *a = ctx;
 
-	(void)fd;
-	(void)what;
 	clock_update(a);
 	snapshots_begin(a->snapshots, true);
 	a->has_more = true;
 }
 
-static void on_second(int fd, short what, void *arg)
+static void on_second(void *ctx)
 {
-	struct acceptor *a = arg;
+	struct acceptor *a = ctx;
 
-	(void)fd;
-	(void)what;
 	clock_update(a);
 	snapshots_begin(a->snapshots, false);
 }
@@ -280,40 +240,12 @@ static void save_pool(struct acceptor *a)
 			 strerror(-err));
 }
 
-static void on_persist(int fd, short what, void *arg)
+static void on_persist(void *ctx)
 {
-	(void)fd;
-	(void)what;
-	save_pool(arg);
+	save_pool(ctx);
 }
 
 /* --- making it --- */
-
-static int add_event(struct acceptor *a, int fd, short what, event_callback_fn fn,
-		     uint64_t every_ms)
-{
-	struct timeval tv = {.tv_sec = (time_t)(every_ms / 1000)};
-	struct event *e = event_new(a->base, fd, (short)(what | EV_PERSIST), fn, a);
-
-	if (!e || event_add(e, every_ms ? &tv : NULL)) {
-		if (e)
-			event_free(e);
-		return -ENOMEM;
-	}
-	a->events[a->event_count++] = e;
-	return 0;
-}
-
-static int add_signals(struct acceptor *a)
-{
-	static const int signals[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2};
-	int err = 0;
-
-	signal(SIGPIPE, SIG_IGN);
-	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]) && !err; i++)
-		err = add_event(a, signals[i], EV_SIGNAL, on_signal, 0);
-	return err;
-}
 
 static int add_periodic(struct acceptor *a)
 {
@@ -321,34 +253,24 @@ static int add_periodic(struct acceptor *a)
 	int err = 0;
 
 	if (a->setup.status_file && c->status_interval_s)
-		err = add_event(a, -1, 0, on_status, c->status_interval_s * 1000ull);
+		err = loop_add_periodic(a->loop, c->status_interval_s * 1000ull, on_status, a);
 	if (!err && a->setup.pool && c->pool_persist_path && c->pool_persist_s)
-		err = add_event(a, -1, 0, on_persist, c->pool_persist_s * 1000ull);
+		err = loop_add_periodic(a->loop, c->pool_persist_s * 1000ull, on_persist, a);
 	if (!err && a->setup.observer)
-		err = add_event(a, -1, 0, on_second, ONE_SECOND_MS);
+		err = loop_add_periodic(a->loop, ONE_SECOND_MS, on_second, a);
 	return err;
 }
 
 static int make_loop(struct acceptor *a)
 {
-	struct event_config *ec = event_config_new();
-	int err;
+	int err = loop_new(&a->loop);
 
-	if (!ec)
-		return -ENOMEM;
-	event_config_set_flag(ec, EVENT_BASE_FLAG_NOLOCK);
-	a->base = event_base_new_with_config(ec);
-	event_config_free(ec);
-	if (!a->base)
-		return -ENOMEM;
-	a->wake = evtimer_new(a->base, on_wake, a);
-	if (!a->wake)
-		return -ENOMEM;
-	err = add_event(a, mailbox_fd(a->setup.mailboxes, ACCEPTOR), EV_READ, on_mailbox, 0);
 	if (!err)
-		err = add_event(a, handshake_fd(a->shared.handshake), EV_READ, on_wake, 0);
+		err = loop_add_eventfd(a->loop, mailbox_fd(a->setup.mailboxes, ACCEPTOR), true);
 	if (!err)
-		err = add_signals(a);
+		err = loop_add_eventfd(a->loop, handshake_fd(a->shared.handshake), false);
+	if (!err)
+		err = loop_add_signals(a->loop, on_signal, a);
 	return err ? err : add_periodic(a);
 }
 
@@ -400,7 +322,8 @@ static int make_modules(struct acceptor *a)
 	if (!err)
 		err = snapshots_new(&snapshots, &a->snapshots);
 	if (!err)
-		err = listener_new(a->base, s, a->setup.slots, on_control, a, &a->listener);
+		err = listener_new(loop_base(a->loop), s, a->setup.slots, on_control, a,
+				   &a->listener);
 	return err;
 }
 
@@ -486,12 +409,7 @@ void acceptor_free(struct acceptor *a)
 	listener_free(a->listener);
 	snapshots_free(a->snapshots);
 	admission_free(a->admission);
-	for (unsigned i = 0; i < a->event_count; i++)
-		event_free(a->events[i]);
-	if (a->wake)
-		event_free(a->wake);
-	if (a->base)
-		event_base_free(a->base);
+	loop_free(a->loop);
 	grants_free(a->shared.grants);
 	hand_over_free(a->shared.hand_over);
 	placement_free(a->shared.placement);

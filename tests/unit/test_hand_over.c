@@ -36,7 +36,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-static void send(struct fixture *f, uint32_t peer_id)
+static void send_removal(struct fixture *f, uint32_t peer_id)
 {
 	struct message m = {.kind = MESSAGE_PEER_REMOVE, .peer_id = peer_id};
 
@@ -50,7 +50,7 @@ static void hand_over_keeps_what_does_not_fit_and_its_order(void **state)
 	uint32_t expected = 0;
 
 	for (uint32_t i = 0; i < COUNT; i++)
-		send(f, i);
+		send_removal(f, i);
 	assert_true(hand_over_is_blocked(f->h));
 	while (expected < COUNT) {
 		struct message m[100];
@@ -61,7 +61,7 @@ static void hand_over_keeps_what_does_not_fit_and_its_order(void **state)
 			assert_int_equal(m[i].peer_id, expected++);
 		/* What is sent later must not overtake what waits. */
 		if (expected == 100) {
-			send(f, COUNT);
+			send_removal(f, COUNT);
 			assert_true(hand_over_is_blocked(f->h));
 		}
 		hand_over_flush(f->h);
@@ -76,7 +76,7 @@ static void hand_over_lets_nothing_wait_for_data_packets(void **state)
 
 	assert_non_null(b);
 	for (uint32_t i = 0; i < 5000; i++)
-		send(f, i);
+		send_removal(f, i);
 	assert_false(hand_over_datagram(f->h, WORKER, b));
 	/* Another worker's ring is not full. */
 	assert_true(hand_over_datagram(f->h, 2, b));
