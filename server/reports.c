@@ -20,6 +20,23 @@ static void on_packet(struct acceptor_shared *s, struct buffer *b, listener_fn o
 	hand_over_home(s->hand_over, b);
 }
 
+/* A data packet without peer-id whose address that worker does not know: the client has a peer-id,
+ * and so another owner, but does not use it. Only here are all addresses known. */
+static void on_stray(struct acceptor_shared *s, struct buffer *b)
+{
+	struct client *c = clients_at(s->clients, &b->link);
+
+	while (c && !c->has_place)
+		c = clients_next_at(c, &b->link);
+	if (!c)
+		s->count.drops[DROP_UNKNOWN_PEER]++;
+	else if (hand_over_datagram(s->hand_over, c->place.worker, b))
+		return;
+	else
+		s->count.drops[DROP_HANDOFF_FULL]++;
+	hand_over_home(s->hand_over, b);
+}
+
 /* The worker knows of data only. While the client talks on the control channel it is alive; the
  * worker will say it again. */
 static void on_silent(struct acceptor_shared *s, struct client *c)
@@ -59,6 +76,9 @@ int report_take(struct acceptor_shared *s, const struct message *m, listener_fn 
 	case MESSAGE_CONTROL:
 		on_packet(s, m->buffer, on_control, ctx);
 		break;
+	case MESSAGE_DATAGRAM:
+		on_stray(s, m->buffer);
+		break;
 	case MESSAGE_PEER_REMOVED:
 		removal_peer_gone(s, m->peer);
 		break;
@@ -85,7 +105,6 @@ int report_take(struct acceptor_shared *s, const struct message *m, listener_fn 
 	case MESSAGE_PING:
 	case MESSAGE_STOP:
 	case MESSAGE_PONG:
-	case MESSAGE_DATAGRAM:
 	case MESSAGE_INNER:
 	case MESSAGE_BUFFER_HOME:
 		break;
