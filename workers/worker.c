@@ -308,7 +308,6 @@ static int turn(struct worker *w)
 	keepalive_expire(&w->dp, &w->out);
 	outbound_flush(&w->out);
 	route_reader_end(w->dp.routes);
-	io_submit(w->dp.io);
 	bool is_answered = orders_send_backlog(&w->orders);
 	w->is_owing = !datapath_send_home(&w->dp) || !is_answered;
 	mailbox_flush(w->dp.mailboxes, w->index);
