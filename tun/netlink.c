@@ -15,6 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define DUMP_TRIES 5
+
 struct netlink {
 	struct nl_sock *sock;
 	int error; /* what the kernel refused the request in hand with: -errno or 0 */
@@ -287,19 +289,31 @@ static int on_route(struct nl_msg *msg, void *arg)
 	return NL_OK;
 }
 
-int netlink_default_gateway(struct netlink *n, uint8_t family, struct ip_addr *gateway,
-			    int *ifindex)
+/* Show all routes of a family to `s`. Looked at message by message: a router's table need not fit
+ * into memory twice. Returns a libnl error. */
+static int search_routes(struct netlink *n, unsigned char af, struct default_search *s)
 {
-	struct default_search search = {.is_found = false};
-	struct rtmsg rtm = {.rtm_family = family == 4 ? AF_INET : AF_INET6};
+	struct rtmsg rtm = {.rtm_family = af};
 
-	/* Looked at message by message: a router's table need not fit into memory twice. */
-	nl_socket_modify_cb(n->sock, NL_CB_VALID, NL_CB_CUSTOM, on_route, &search);
+	*s = (struct default_search){.is_found = false};
 	n->error = 0;
+	nl_socket_modify_cb(n->sock, NL_CB_VALID, NL_CB_CUSTOM, on_route, s);
 	int nl_error = nl_send_simple(n->sock, RTM_GETROUTE, NLM_F_DUMP, &rtm, sizeof(rtm));
 	if (nl_error >= 0)
 		nl_error = nl_recvmsgs_default(n->sock);
 	nl_socket_modify_cb(n->sock, NL_CB_VALID, NL_CB_DEFAULT, NULL, NULL);
+	return nl_error;
+}
+
+int netlink_default_gateway(struct netlink *n, uint8_t family, struct ip_addr *gateway,
+			    int *ifindex)
+{
+	struct default_search search;
+	int nl_error = -NLE_DUMP_INTR;
+
+	/* Routes that change meanwhile spoil a dump. */
+	for (int i = 0; i < DUMP_TRIES && nl_error == -NLE_DUMP_INTR; i++)
+		nl_error = search_routes(n, family == 4 ? AF_INET : AF_INET6, &search);
 	if (n->error || nl_error < 0)
 		return n->error ? n->error : local_error(nl_error);
 	if (!search.is_found)

@@ -25,6 +25,7 @@ struct timers {
 	uint32_t armed; /* number of armed timers, those of `due` included */
 };
 
+/* An empty wheel. now_ms: the same clock as all times that follow, CLOCK_BOOTTIME. */
 void timers_init(struct timers *t, uint64_t now_ms);
 /* Arm (or re-arm) for at_ms, never earlier than that; up to a tick later. A time that has passed
  * comes with the next tick, so that re-arming in a loop over timers_expire ends. */
