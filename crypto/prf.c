@@ -50,13 +50,16 @@ bool prf_is_available(void)
 	return hmac != NULL;
 }
 
-static bool mac(EVP_MAC_CTX *ctx, struct view secret, struct view a, struct view b,
-		uint8_t out[DIGEST_MAX])
+/* Length of the digest of a || b, 0 if the library failed. */
+static size_t mac(EVP_MAC_CTX *ctx, struct view secret, struct view a, struct view b,
+		  uint8_t out[DIGEST_MAX])
 {
-	size_t len;
-	return EVP_MAC_init(ctx, secret.data, secret.len, NULL) == 1 &&
-	       EVP_MAC_update(ctx, a.data, a.len) == 1 && EVP_MAC_update(ctx, b.data, b.len) == 1 &&
-	       EVP_MAC_final(ctx, out, &len, DIGEST_MAX) == 1;
+	size_t len = 0;
+	if (EVP_MAC_init(ctx, secret.data, secret.len, NULL) == 1 &&
+	    EVP_MAC_update(ctx, a.data, a.len) == 1 && EVP_MAC_update(ctx, b.data, b.len) == 1 &&
+	    EVP_MAC_final(ctx, out, &len, DIGEST_MAX) == 1)
+		return len;
+	return 0;
 }
 
 static EVP_MAC_CTX *mac_new(const char *digest)
@@ -82,19 +85,17 @@ static bool p_hash_xor(const char *digest, struct view secret, struct view seed,
 	CLEANUP(EVP_MAC_CTX_free) EVP_MAC_CTX *ctx = mac_new(digest);
 	if (!ctx)
 		return false;
-	const size_t digest_len = EVP_MAC_CTX_get_mac_size(ctx);
 	const struct view none = {seed.data, 0};
 	uint8_t a[DIGEST_MAX], block[DIGEST_MAX];
 	WIPE_ON_EXIT(a);
 	WIPE_ON_EXIT(block);
 	struct view last = seed;
-	for (size_t done = 0; done < out_len; done += digest_len) {
-		if (!mac(ctx, secret, last, none, a))
+	for (size_t done = 0, len; done < out_len; done += len) {
+		len = mac(ctx, secret, last, none, a);
+		last = (struct view){a, len};
+		if (len == 0 || mac(ctx, secret, last, seed, block) != len)
 			return false;
-		last = (struct view){a, digest_len};
-		if (!mac(ctx, secret, last, seed, block))
-			return false;
-		for (size_t i = 0; i < digest_len && done + i < out_len; i++)
+		for (size_t i = 0; i < len && done + i < out_len; i++)
 			out[done + i] ^= block[i];
 	}
 	return true;

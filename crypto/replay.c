@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
-#define REAP_INTERVAL_MS 5000 /* wire.md, section 11 */
+#define REAP_INTERVAL_S 5 /* wire.md, section 11 */
 
 void replay_init(struct replay *r, uint32_t window, uint32_t time_s, uint64_t *bits)
 {
@@ -66,26 +66,25 @@ enum drop replay_check(const struct replay *r, uint32_t id)
 	return id <= r->reap_floor ? DROP_REPLAY_OLD : DROP_NONE;
 }
 
-/* The highest id is noted every interval; a note that is time_s old is the new floor. For long
- * times the interval grows, so that the few notes suffice. */
-static uint64_t reap_interval_ms(const struct replay *r)
+/* The highest id is noted every interval; a note that is time_s old is the new floor. The interval
+ * is a fraction of time_s, 5 s or less if REPLAY_MARKS notes reach so far. */
+static unsigned reap_depth(const struct replay *r)
 {
-	uint64_t ms = ((uint64_t)r->time_s * 1000 + REPLAY_MARKS - 1) / REPLAY_MARKS;
-	return ms > REAP_INTERVAL_MS ? ms : REAP_INTERVAL_MS;
+	unsigned depth = (r->time_s + REAP_INTERVAL_S - 1) / REAP_INTERVAL_S;
+	return depth < REPLAY_MARKS ? depth : REPLAY_MARKS;
 }
 
-static void reap_once(struct replay *r, uint64_t interval_ms)
+static void reap_once(struct replay *r)
 {
-	uint64_t time_ms = (uint64_t)r->time_s * 1000;
-	unsigned depth = (unsigned)((time_ms + interval_ms - 1) / interval_ms);
-	r->reap_floor = r->reap_marks[depth - 1];
+	r->reap_floor = r->reap_marks[reap_depth(r) - 1];
 	memmove(r->reap_marks + 1, r->reap_marks, (REPLAY_MARKS - 1) * sizeof(r->reap_marks[0]));
 	r->reap_marks[0] = r->highest;
 }
 
 static void reap(struct replay *r, uint64_t now_ms)
 {
-	uint64_t interval_ms = reap_interval_ms(r);
+	unsigned depth = reap_depth(r);
+	uint64_t interval_ms = ((uint64_t)r->time_s * 1000 + depth - 1) / depth;
 	if (r->reap_at_ms == 0)
 		r->reap_at_ms = now_ms + interval_ms;
 	if (now_ms < r->reap_at_ms)
@@ -93,7 +92,7 @@ static void reap(struct replay *r, uint64_t now_ms)
 	uint64_t missed = (now_ms - r->reap_at_ms) / interval_ms + 1;
 	r->reap_at_ms += missed * interval_ms;
 	for (uint64_t i = 0; i < missed && i <= REPLAY_MARKS; i++)
-		reap_once(r, interval_ms);
+		reap_once(r);
 }
 
 enum drop replay_commit(struct replay *r, uint32_t id, uint64_t now_ms)

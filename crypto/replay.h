@@ -39,7 +39,7 @@ void replay_init(struct replay *r, uint32_t window, uint32_t time_s, uint64_t *b
  * Thread: owner. Returns DROP_NONE, DROP_REPLAY_OLD or DROP_REPLAY_DUPLICATE. */
 enum drop replay_check(const struct replay *r, uint32_t id);
 /* Mark `id` as seen, after its tag was verified. Returns as replay_check: a copy in the same
- * batch may have won. Applies the time rule, reaping every 5 s (every time_s/3 above 15 s).
+ * batch may have won. Applies the time rule, reaping every 5 s (time_s/3 if that is more).
  * Never blocks, never allocates. */
 enum drop replay_commit(struct replay *r, uint32_t id, uint64_t now_ms);
 
