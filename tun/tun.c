@@ -132,7 +132,7 @@ static int attach(const char *name, char chosen[IFNAMSIZ], int *flags, int *fd)
  * queue, a running daemon's or one of a ring that died: to attach to it would share its packets. */
 static int attach_first(const char *name, struct tun *t)
 {
-	int flags, fd;
+	int flags = 0, fd = -1;
 
 	t->was_there = if_nametoindex(name) != 0;
 	int error = attach(name, t->name, &flags, &fd);

@@ -124,7 +124,7 @@ static int set_pktinfo(int fd, int family)
 /* One more member of the group. */
 static int add_socket(struct udp_group *g, bool is_v6only, uint32_t sndbuf, uint32_t rcvbuf)
 {
-	int fd;
+	int fd = -1;
 	int error = bound_socket(&g->local, is_v6only, true, &fd);
 	if (error)
 		return error;

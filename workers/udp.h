@@ -17,8 +17,8 @@
 
 struct udp_group {
 	union sockaddr_any local; /* as bound */
-	bool has_pktinfo;         /* wildcard bind: answers name the address the packet came to */
-	unsigned count;           /* sockets: acceptor first, then the workers */
+	bool has_pktinfo;	  /* wildcard bind: answers name the address the packet came to */
+	unsigned count;		  /* sockets: acceptor first, then the workers */
 	int fds[WORKERS_MAX + 1];
 };
 
