@@ -65,8 +65,8 @@ const char *directive_nearest(const char *name)
 	size_t len = strlen(name);
 	if (len > NAME_MAX_LEN)
 		return NULL;
-	/* A third of the letters may differ, two in a short word. */
-	unsigned best = len / 3 > 2 ? (unsigned)(len / 3) : 2;
+	/* A third of the letters may differ; two in a word of five or six, one in a short one. */
+	unsigned best = len < 5 ? 1 : len / 3 > 2 ? (unsigned)(len / 3) : 2;
 	const char *nearest = NULL;
 	if (best >= len)
 		return NULL;

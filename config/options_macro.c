@@ -36,16 +36,12 @@ static void expand_server_ipv6(struct options *o)
 {
 	struct config *c = o->config;
 	const struct ip_prefix *net = &o->server6;
-	if (is_given(o, DIRECTIVE_IFCONFIG_IPV6_POOL)) {
+	if (is_given(o, DIRECTIVE_IFCONFIG_IPV6_POOL))
 		config_fault(o->report, c, DIRECTIVE_IFCONFIG_IPV6_POOL,
 			     "server-ipv6 already defines a pool");
-		return;
-	}
-	if (o->is_nopool) {
+	if (o->is_nopool)
 		config_fault(o->report, c, DIRECTIVE_SERVER_IPV6,
 			     "cannot stand beside nopool of server");
-		return;
-	}
 	c->ifconfig_ipv6_local = ip_addr_add(&net->addr, 1);
 	c->ifconfig_ipv6_remote = ip_addr_add(&net->addr, 2);
 	c->ifconfig_ipv6_bits = net->bits;
@@ -102,12 +98,10 @@ static void expand_server_subnet(struct options *o)
 static void expand_server(struct options *o)
 {
 	static const char *const pushes[] = {"topology net30", "topology p2p", "topology subnet"};
-	if (is_given(o, DIRECTIVE_IFCONFIG_POOL) && !o->is_nopool) {
+	if (is_given(o, DIRECTIVE_IFCONFIG_POOL) && !o->is_nopool)
 		config_fault(
 			o->report, o->config, DIRECTIVE_IFCONFIG_POOL,
 			"server already defines a pool; remove this, or write nopool behind it");
-		return;
-	}
 	if (o->config->topology == TOPOLOGY_SUBNET)
 		expand_server_subnet(o);
 	else
@@ -119,10 +113,9 @@ static void expand_server(struct options *o)
 static void expand_keepalive(struct options *o)
 {
 	char text[PUSH_TEXT_MAX];
-	if (is_given(o, DIRECTIVE_PING) || is_given(o, DIRECTIVE_PING_RESTART) ||
-	    is_given(o, DIRECTIVE_PING_EXIT)) {
+	if (is_given(o, DIRECTIVE_PING) || is_given(o, DIRECTIVE_PING_RESTART)) {
 		config_fault(o->report, o->config, DIRECTIVE_KEEPALIVE,
-			     "conflicts with ping, ping-exit and ping-restart, which it replaces");
+			     "conflicts with ping and ping-restart, which it replaces");
 		return;
 	}
 	o->config->ping_s = o->keepalive_ping_s;
