@@ -171,6 +171,7 @@ bool mailbox_send(struct mailboxes *m, unsigned from, unsigned to, const struct 
 		return false;
 	struct message copy = *msg;
 	copy.from = (uint16_t)from;
+	MAILBOX_STEP();
 	ANNOUNCE_RELEASE(r);
 	if (!ck_ring_enqueue_spsc_message(&r->ends, r->slots, &copy))
 		return false;
@@ -246,6 +247,7 @@ unsigned mailbox_receive(struct mailboxes *m, unsigned me, struct message *out, 
 		int from = pending_next(b);
 		if (from < 0)
 			break;
+		MAILBOX_STEP();
 		unsigned want = max - n < quota ? max - n : quota;
 		n += drain(b, (unsigned)from, out + n, want);
 		b->next = ((unsigned)from + 1) % THREADS_MAX;
