@@ -144,7 +144,8 @@ def check_exit(t, env=None):
     address = client.address()
     mark = server.mark()
     client.process.signal(signal.SIGTERM)
-    server.wait_log(r'SIGTERM\[soft,(remote-exit|delayed-exit)\] received, client-instance exiting', 12, mark)
+    server.wait_log(r'SIG(TERM|USR1)\[soft,(remote-exit|delayed-exit)\] received, client-instance', 12, mark)
+    client.process.wait_exit(10)
     again = t.client('--explicit-exit-notify', '1', ns=client.ns, name='again')
     expect(again.address() == address, 'the address was not free at once')
 

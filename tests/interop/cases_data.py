@@ -7,7 +7,7 @@
 import itertools
 import re
 
-from case import case, expect
+from case import case, expect, wait_until
 from traffic import Transfer
 from vpn import INSIDE4, INSIDE6
 
@@ -154,7 +154,7 @@ def mss_is_clamped(t):
     t.server('mssfix 1000')
     client = t.client()
     move = Transfer(client.ns, t.net.srv, INSIDE4, 8 << 20, seconds=2)
-    out = t.net.srv.run('ss -tinH')
+    wait_until(lambda: move.got > 1 << 20, 10, 'the transfer did not start')
+    found = [int(x) for x in re.findall(r' mss:(\d+)', t.net.srv.run('ss -tinH state established'))]
     move.wait()
-    found = [int(x) for x in re.findall(r'mss:(\d+)', out)]
     expect(found and max(found) < 1000, f'MSS of the connection: {found}')
