@@ -23,7 +23,7 @@
 #ifdef HAS_TSAN
 #include <sanitizer/tsan_interface.h>
 #define ANNOUNCE(object) __tsan_release(object)
-#define OBSERVE(object)	 __tsan_acquire(object)
+#define OBSERVE(object)	 __tsan_acquire((void *)(uintptr_t)(object))
 #else
 #define ANNOUNCE(object) ((void)(object))
 #define OBSERVE(object)	 ((void)(object))
@@ -104,7 +104,7 @@ static bool entry_equal(const void *stored, const void *key)
 {
 	const struct entry *a = stored, *b = key;
 
-	OBSERVE((void *)(uintptr_t)a);
+	OBSERVE(a);
 	return a->hash == b->hash && memcmp(&a->addr, &b->addr, sizeof(a->addr)) == 0;
 }
 

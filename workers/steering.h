@@ -26,7 +26,9 @@ static inline unsigned slot_table_owner(const struct slot_table *t, uint32_t pee
 
 /* Attach the program to the group that `fd` belongs to. Index = bind order: socket 0 is the
  * acceptor's. P_DATA_V2 with a peer-id goes to the slot's owner; P_DATA_V1 and peer-id 0xFFFFFF to
- * a worker by source address and port; all else to 0. No privilege needed. Returns 0 or -errno. */
+ * a worker by source address and port; all else to 0, and so do IPv6 packets with extension
+ * headers and without peer-id: pass those on by steering_by_source. No privilege needed. Returns 0
+ * or -errno. */
 __attribute__((warn_unused_result)) int steering_attach(int fd, const struct slot_table *t,
 							unsigned worker_count);
 /* The same choice for a packet without peer-id from `remote`: 1..worker_count. */

@@ -23,8 +23,10 @@ struct udp_group {
 };
 
 /* Open and bind 1 + worker_count sockets on `spec` (name resolution blocks: call before threads).
- * Sets SO_REUSEPORT, buffers, IPV6_V6ONLY, PKTINFO for wildcard binds. EADDRINUSE is retried for a
- * few seconds. On failure `why` (256 bytes) says what to do. Steering is attached by the caller. */
+ * Sets SO_REUSEPORT, buffers, IPV6_V6ONLY, PKTINFO for wildcard binds. sndbuf, rcvbuf: bytes, 0
+ * asks for 4 MiB. Port 0 takes a free one (out->local says which). EADDRINUSE is retried for a few
+ * seconds, also if only sockets that share the port have it: they would shift the places in the
+ * group. On failure `why` (256 bytes) says what to do. Steering is attached by the caller. */
 __attribute__((warn_unused_result)) int udp_group_open(const struct listen_spec *spec,
 						       unsigned worker_count, uint32_t sndbuf,
 						       uint32_t rcvbuf, struct udp_group *out,
