@@ -40,6 +40,18 @@ def expect(condition, text):
         raise Failure(text)
 
 
+IO_URING_SETUP = 425  # the same number on every architecture
+
+
+def uring_is_permitted():
+    """May this process make an io_uring?"""
+    params = ctypes.create_string_buffer(120)
+    fd = _libc.syscall(IO_URING_SETUP, 4, params)
+    if fd >= 0:
+        os.close(fd)
+    return fd >= 0
+
+
 def wait_until(condition, seconds, text, every=0.03):
     """The first true value of condition(), or Failure after `seconds`."""
     end = time.monotonic() + seconds
