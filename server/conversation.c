@@ -98,10 +98,11 @@ static void log_pushed(struct acceptor_shared *s, const struct client *c)
 static void on_renegotiation(struct acceptor_shared *s, struct client *c,
 			     const struct session_event *e)
 {
-	c->is_initiator = e->is_initiator;
-	if (e->reason == SESSION_REASON_NONE)
+	if (e->reason == SESSION_REASON_NONE) {
+		c->is_initiator = e->is_initiator;
 		return;
-	if (e->is_initiator)
+	}
+	if (c->is_initiator)
 		s->count.renegotiations_local_failed++;
 	else
 		s->count.renegotiations_peer_failed++;
@@ -155,7 +156,6 @@ static enum client_end end_of(const struct client *c, enum session_reason reason
 
 static void on_exit_command(struct acceptor_shared *s, struct client *c)
 {
-	log_client(LOG_INFO, c->prefix, "CC-EEN exit message received by peer");
 	log_client(LOG_INFO, c->prefix, "Delayed exit in 5 seconds");
 	client_set_stage(s->clients, c, CLIENT_CLOSING);
 }
