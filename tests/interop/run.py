@@ -64,6 +64,7 @@ def arguments():
 def run_one(a):
     """In the process of its own: one case, one engine."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit('the deadline of the case is over'))
+    lab.die_with_parent(signal.SIGTERM)
     setup = vpn.Setup(a.server, a.engine, a.aead, a.workers, not a.full, a.prefix.split(), a.stock)
     world = lab.Lab(a.one, a.top)
     code, keep = 1, a.keep

@@ -64,6 +64,11 @@ def wait_until(condition, seconds, text, every=0.03):
         time.sleep(every)
 
 
+def die_with_parent(number):
+    """This process gets signal `number` when its parent ends."""
+    _libc.prctl(PR_SET_PDEATHSIG, number, 0, 0, 0)
+
+
 class Process:
     """A child in a namespace, its output in a file that can be waited on."""
 
