@@ -20,12 +20,12 @@
 struct initial_settings {
 	const struct wrap_keys *wrap;
 	uint8_t cookie_key[COOKIE_KEY_LEN]; /* random per process */
-	uint32_t hand_window_s;             /* slot = (hand_window + 1) / 2 */
+	uint32_t hand_window_s;		    /* slot = (hand_window + 1) / 2 */
 };
 
 enum initial_verdict {
-	INITIAL_DROP,   /* say nothing; `drop` says why */
-	INITIAL_RESET,  /* a valid hard reset: ask the rate limit, then initial_reply */
+	INITIAL_DROP,	/* say nothing; `drop` says why */
+	INITIAL_RESET,	/* a valid hard reset: ask the rate limit, then initial_reply */
 	INITIAL_ACCEPT, /* cookie is right: create a session and give it this datagram */
 };
 
@@ -55,7 +55,7 @@ size_t initial_reply(const struct initial_settings *s, const struct initial_resu
 struct initial_limit;
 struct initial_limit_setup {
 	uint32_t prefix_burst, prefix_per_s; /* 500, 100 */
-	uint32_t total_per_s;                /* 20000 */
+	uint32_t total_per_s;		     /* 20000 */
 };
 __attribute__((warn_unused_result)) int initial_limit_new(const struct initial_limit_setup *s,
 							  struct initial_limit **out);

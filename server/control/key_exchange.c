@@ -43,8 +43,7 @@ bool key_exchange_read(struct view message, bool is_from_client, struct key_exch
 	out->password = read_string(&r, true);
 	out->peer_info = read_string(&r, true);
 	return reader_ok(&r) && message.len <= KEY_EXCHANGE_MAX &&
-	       (method & KEY_METHOD_MASK) == KEY_METHOD &&
-	       out->options.len < OPTIONS_STRING_MAX;
+	       (method & KEY_METHOD_MASK) == KEY_METHOD && out->options.len < OPTIONS_STRING_MAX;
 }
 
 static void write_string(struct writer *w, struct view text)

@@ -13,8 +13,8 @@
 #include "crypto/bytes.h"
 #include "crypto/prf.h"
 
-#define KEY_EXCHANGE_MAX 2048 /* one TLS read is one message; peers send no longer ones */
-#define OPTIONS_STRING_MAX 512 /* with NUL */
+#define KEY_EXCHANGE_MAX   2048 /* one TLS read is one message; peers send no longer ones */
+#define OPTIONS_STRING_MAX 512	/* with NUL */
 
 /* Views point into the message, without NUL; empty: absent. */
 struct key_exchange {
@@ -38,10 +38,10 @@ char *key_exchange_text(struct view text);
 struct options_facts {
 	bool is_server;
 	uint32_t tun_mtu;
-	int key_direction;     /* -1, 0, 1 */
+	int key_direction; /* -1, 0, 1 */
 	bool has_tls_auth;
-	enum cipher cipher;    /* to compute lengths */
-	bool is_cipher_named;  /* it is in data-ciphers */
+	enum cipher cipher;   /* to compute lengths */
+	bool is_cipher_named; /* it is in data-ciphers */
 };
 /* "V4,dev-type tun,link-mtu 1549,...,tls-server" into `out` (OPTIONS_STRING_MAX bytes). */
 void options_string(const struct options_facts *f, char *out);

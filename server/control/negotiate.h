@@ -35,8 +35,8 @@ struct client_info {
 	uint32_t iv_proto;
 	bool has_iv_ciphers;
 	char iv_ciphers[PEER_INFO_VALUE_MAX + 1];
-	int iv_ncp;        /* 0: absent */
-	uint32_t iv_mtu;   /* 0: absent */
+	int iv_ncp;	 /* 0: absent */
+	uint32_t iv_mtu; /* 0: absent */
 	bool has_iv_tcpnl;
 	char occ_cipher[64]; /* of the options string; "" if none */
 	bool has_occ_comp_lzo;

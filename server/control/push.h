@@ -10,7 +10,7 @@
 
 #include "crypto/aead.h"
 
-#define PUSH_MESSAGE_MAX 1024 /* one message with NUL */
+#define PUSH_MESSAGE_MAX 1024  /* one message with NUL */
 #define PUSH_TOTAL_MAX	 65536 /* all messages of one client */
 
 /* Agreed protocol flags: session_flags. */
@@ -28,8 +28,8 @@ struct push_facts {
 struct push_plan {
 	const char *const *options; /* configured pushes, in order */
 	size_t option_count;
-	const char *ifconfig_ipv6;  /* "addr/bits gw" or NULL */
-	const char *ifconfig;       /* "addr mask|peer" or NULL */
+	const char *ifconfig_ipv6; /* "addr/bits gw" or NULL */
+	const char *ifconfig;	   /* "addr mask|peer" or NULL */
 	uint32_t peer_id;
 };
 
@@ -41,17 +41,16 @@ struct push_reply {
 
 /* Build them. Returns 0, -EMSGSIZE (an option too long, or all of them), -EINVAL (a comma or an
  * unprintable byte in an option), -ENOMEM. */
-__attribute__((warn_unused_result)) int push_build(const struct push_plan *plan,
-						   const struct push_facts *facts,
-						   struct push_reply *out);
+__attribute__((warn_unused_result)) int
+push_build(const struct push_plan *plan, const struct push_facts *facts, struct push_reply *out);
 void push_reply_fini(struct push_reply *p);
 
 /* What a client learns from one or more PUSH_REPLY. */
 struct push_received {
-	uint32_t peer_id;     /* PEER_ID_NONE if none */
-	char cipher[64];      /* "" if none */
+	uint32_t peer_id; /* PEER_ID_NONE if none */
+	char cipher[64];  /* "" if none */
 	bool has_tls_ekm, has_cc_exit, has_dyn_tls_crypt;
-	bool is_continued;    /* another message follows */
+	bool is_continued; /* another message follows */
 };
 void push_received_init(struct push_received *p);
 /* Take one message ("PUSH_REPLY[,option...]"); options we have no use for are left alone. Returns

@@ -13,11 +13,11 @@
 #include "crypto/bytes.h"
 #include "crypto/packet.h"
 
-#define RELIABLE_SEND_WINDOW 6
-#define RELIABLE_RECV_WINDOW 12
-#define RELIABLE_PAYLOAD_MAX 2048
+#define RELIABLE_SEND_WINDOW	6
+#define RELIABLE_RECV_WINDOW	12
+#define RELIABLE_PAYLOAD_MAX	2048
 #define RELIABLE_ACKS_PIGGYBACK 4 /* most acks in a packet that carries a message */
-#define RELIABLE_OVERTAKEN_MAX 3  /* acks for later ids until a packet is repeated early */
+#define RELIABLE_OVERTAKEN_MAX	3 /* acks for later ids until a packet is repeated early */
 
 struct reliable_sent {
 	bool is_used, has_gone; /* has_gone: transmitted at least once */
@@ -42,8 +42,8 @@ struct reliable_acks {
 };
 
 struct reliable {
-	struct reliable_sent sent[RELIABLE_SEND_WINDOW];             /* by id % window */
-	struct reliable_received received[RELIABLE_RECV_WINDOW];     /* by id % window */
+	struct reliable_sent sent[RELIABLE_SEND_WINDOW];	 /* by id % window */
+	struct reliable_received received[RELIABLE_RECV_WINDOW]; /* by id % window */
 	uint32_t next_send;
 	uint32_t next_recv;
 	struct reliable_acks pending; /* to be sent once */
@@ -92,6 +92,7 @@ void reliable_consume(struct reliable *r);
 /* The message expected next will never come: go on with the one after it. */
 void reliable_skip(struct reliable *r);
 
+/* Acks wait that were never sent. */
 bool reliable_has_acks(const struct reliable *r);
 /* Acks for the next packet: at most `max` that were never sent, then recent ones again up to
  * RELIABLE_ACKS_PIGGYBACK in all. `out` holds ACK_MAX. Returns their number. */

@@ -32,6 +32,7 @@
 #include "crypto/secret.h"
 #include "crypto/wrap.h"
 #include "server/control/push.h"
+#include "server/control/session_event.h"
 
 struct session;
 struct tls_context;
@@ -40,28 +41,29 @@ struct client_info;
 
 enum session_role { SESSION_SERVER, SESSION_CLIENT };
 
-#define COMMON_NAME_MAX 64  /* with NUL */
-#define USERNAME_MAX 4096   /* with NUL */
-#define COMMAND_MAX 1024    /* one control command, with NUL (wire.md, section 10) */
+#define COMMON_NAME_MAX 64   /* with NUL */
+#define USERNAME_MAX	4096 /* with NUL */
+#define COMMAND_MAX	1024 /* one control command, with NUL (wire.md, section 10) */
 
 /* Shared by all sessions of a configuration; immutable; outlives them. */
 struct session_settings {
 	enum session_role role;
-	const struct wrap_keys *wrap;  /* for key-id 0 (and later ones, without dynamic tls-crypt) */
-	const struct static_key *wrap_key; /* what `wrap` was made of, for dynamic tls-crypt; NULL: none */
-	bool is_ipv6;                  /* 48 instead of 28 bytes of IP and UDP header */
-	uint32_t max_packet_size;      /* 1250 */
+	const struct wrap_keys *wrap; /* for key-id 0 (and later ones, without dynamic tls-crypt) */
+	const struct static_key
+		*wrap_key;	  /* what `wrap` was made of, for dynamic tls-crypt; NULL: none */
+	bool is_ipv6;		  /* 48 instead of 28 bytes of IP and UDP header */
+	uint32_t max_packet_size; /* 1250 */
 	uint32_t hand_window_s, tran_window_s, tls_timeout_s;
 	uint32_t reneg_sec_max, reneg_sec_min; /* 0: never by time */
 	uint32_t replay_window, replay_time_s;
-	const char *data_ciphers;          /* normalised colon list */
+	const char *data_ciphers;	   /* normalised colon list */
 	const char *data_ciphers_fallback; /* NULL: none */
-	const char *cipher;                /* `cipher` as configured; NULL: none */
-	const char *auth;                  /* for the options string */
-	int key_direction;                 /* -1, 0, 1: for the options string */
-	uint32_t tun_mtu;                  /* for the options string */
+	const char *cipher;		   /* `cipher` as configured; NULL: none */
+	const char *auth;		   /* for the options string */
+	int key_direction;		   /* -1, 0, 1: for the options string */
+	uint32_t tun_mtu;		   /* for the options string */
 	bool is_client_cert_required;
-	const char *peer_info;  /* client role: lines to send; NULL: our default */
+	const char *peer_info;		 /* client role: lines to send; NULL: our default */
 	const char *username, *password; /* client role; NULL: none */
 	random_fn random;
 };
@@ -69,8 +71,8 @@ struct session_settings {
 struct session_start {
 	struct session_id own_sid;  /* server: the cookie; client: ignored */
 	struct session_id peer_sid; /* server: of the client's packet */
-	uint64_t now_ms;            /* CLOCK_BOOTTIME */
-	uint32_t wall_s;            /* unix time, for the wrapping and certificates */
+	uint64_t now_ms;	    /* CLOCK_BOOTTIME */
+	uint32_t wall_s;	    /* unix time, for the wrapping and certificates */
 	bool is_ipv6;
 };
 
@@ -85,9 +87,8 @@ void session_free(struct session *s);
 
 /* One control packet that belongs to this session (own and peer session-id are checked here).
  * Returns DROP_NONE or why it left no trace. */
-__attribute__((warn_unused_result)) enum drop session_receive(struct session *s,
-							      struct view datagram,
-							      uint64_t now_ms);
+__attribute__((warn_unused_result)) enum drop
+session_receive(struct session *s, struct view datagram, uint64_t now_ms);
 /* The next session_advance may do public-key work: lend the session. */
 bool session_is_expensive(const struct session *s);
 /* Run TLS, key exchange, timers. */
@@ -98,62 +99,13 @@ size_t session_send(struct session *s, uint64_t now_ms, uint32_t wall_s, uint8_t
 /* When session_advance and session_send are to be called again without input. UINT64_MAX: never. */
 uint64_t session_deadline(const struct session *s);
 
-enum session_event_kind {
-	SESSION_EVENT_NONE,
-	/* Server role: a key exchange is complete and waits for a verdict: session_authorize. For
-	 * key-id 0 the owner also has to give what to push: session_set_push, first. */
-	SESSION_EVENT_AUTHORIZE,
-	/* Data keys are there. The owner installs `key` in the worker, and wipes the event. */
-	SESSION_EVENT_KEY,
-	/* The key with that key-id is gone (transition window over, or replaced). */
-	SESSION_EVENT_KEY_RETIRED,
-	/* PUSH_REPLY was handed to TLS: the peer may send data now. */
-	SESSION_EVENT_PUSHED,
-	/* A control command that the session does not handle itself, e.g. PUSH_REPLY or AUTH_FAILED in
-	 * the client role, CR_RESPONSE in the server role. */
-	SESSION_EVENT_COMMAND,
-	/* The peer said EXIT: closed after a grace time, by the session itself. */
-	SESSION_EVENT_EXIT,
-	/* A renegotiation began (reason NONE) or failed (TIMEOUT, TLS_ERROR, ...). After a failure
-	 * the session lives on with its old key until that retires. For counters and log. */
-	SESSION_EVENT_RENEGOTIATION,
-	/* A line for the log at that level, with the client's prefix (VERIFY OK, peer info, ...). */
-	SESSION_EVENT_LOG,
-	/* The end; `reason` says why. No more output; free it. */
-	SESSION_EVENT_CLOSED,
-};
-
-enum session_reason {
-	SESSION_REASON_NONE,
-	SESSION_REASON_TLS_ERROR,     /* TLS failed, or a malformed key exchange */
-	SESSION_REASON_CERT_REJECTED, /* verification refused the certificate */
-	SESSION_REASON_AUTH_FAILED,
-	SESSION_REASON_TIMEOUT,       /* hand-window passed without a usable key */
-	SESSION_REASON_EXIT,          /* the peer left */
-	SESSION_REASON_NO_CIPHER,
-	SESSION_REASON_LOCAL,         /* session_close */
-	SESSION_REASON_OK,
-};
-
-/* A value; `text` and `info` stay the session's and are valid until the next call on it. */
-struct session_event {
-	enum session_event_kind kind;
-	enum session_reason reason;
-	uint8_t key_id;
-	int log_level;   /* enum log_level, for SESSION_EVENT_LOG */
-	const char *text; /* command, log line */
-	bool is_initiator; /* RENEGOTIATION: we began it */
-	struct data_key_material key; /* KEY; secret */
-	uint64_t seal_from_ms;        /* KEY: sending with it begins then (wire.md, section 12.3) */
-};
-
 /* The oldest event not yet taken. Returns false if there is none. */
 bool session_next_event(struct session *s, struct session_event *out);
 
 /* Facts for the owner; valid from SESSION_EVENT_AUTHORIZE on, not while lent. */
 const char *session_common_name(const struct session *s); /* "UNDEF" before */
-const char *session_username(const struct session *s);    /* "" if none */
-const char *session_password(const struct session *s);    /* of the pending exchange; "" if none */
+const char *session_username(const struct session *s);	  /* "" if none */
+const char *session_password(const struct session *s);	  /* of the pending exchange; "" if none */
 const struct identity *session_identity(const struct session *s);
 const struct client_info *session_client_info(const struct session *s);
 /* Negotiated; CIPHER_NONE before. */
@@ -161,15 +113,15 @@ enum cipher session_cipher(const struct session *s);
 bool session_uses_peer_id(const struct session *s);
 const struct session_id *session_own_sid(const struct session *s);
 const struct session_id *session_peer_sid(const struct session *s);
-bool session_is_established(const struct session *s); /* a usable key was authorised */
+bool session_is_established(const struct session *s);	  /* a usable key was authorised */
 const char *session_tls_summary(const struct session *s); /* "" before */
 /* Of session_set_push (server) or PUSH_REPLY (client); PEER_ID_NONE before, or if not used. */
 uint32_t session_peer_id(const struct session *s);
 
 /* What both sides agreed on beyond the cipher. */
 enum session_flag {
-	SESSION_FLAG_TLS_EKM = 1 << 0,       /* data keys come from the exporter */
-	SESSION_FLAG_CC_EXIT = 1 << 1,       /* EXIT over the control channel is understood */
+	SESSION_FLAG_TLS_EKM = 1 << 0,	     /* data keys come from the exporter */
+	SESSION_FLAG_CC_EXIT = 1 << 1,	     /* EXIT over the control channel is understood */
 	SESSION_FLAG_DYN_TLS_CRYPT = 1 << 2, /* key-ids above 0 have a wrapping key of their own */
 };
 unsigned session_flags(const struct session *s);
@@ -179,8 +131,9 @@ unsigned session_flags(const struct session *s);
 void session_authorize(struct session *s, uint8_t key_id, bool is_ok, const char *reason,
 		       uint64_t now_ms);
 
-/* What PUSH_REPLY is to say (push.h); texts are copied. From SESSION_EVENT_AUTHORIZE on. Returns 0, -EMSGSIZE (a single option, or all together, too
- * long), -EINVAL (a comma or unprintable byte in an option; too early), -ENOMEM. */
+/* What PUSH_REPLY is to say (push.h); texts are copied. From SESSION_EVENT_AUTHORIZE on. Returns 0,
+ * -EMSGSIZE (a single option, or all together, too long), -EINVAL (a comma or unprintable byte in
+ * an option; too early), -ENOMEM. */
 __attribute__((warn_unused_result)) int session_set_push(struct session *s,
 							 const struct push_plan *plan);
 

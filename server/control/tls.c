@@ -417,7 +417,7 @@ static void key_text(const EVP_PKEY *key, char *buf, size_t len)
 {
 	char curve[64] = "";
 	int type = EVP_PKEY_get_base_id(key);
-	const char *name = type == EVP_PKEY_RSA  ? "RSA"
+	const char *name = type == EVP_PKEY_RSA	 ? "RSA"
 			   : type == EVP_PKEY_EC ? "EC"
 						 : OBJ_nid2sn(type);
 	if (type == EVP_PKEY_EC)

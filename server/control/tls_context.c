@@ -18,7 +18,6 @@
 CLEANUP_FN(SSL, SSL_free);
 CLEANUP_FN(BIO, BIO_free_all);
 
-
 static int version_of(int configured)
 {
 	switch (configured) {
@@ -99,7 +98,8 @@ static const char *library_name(const STACK_OF(SSL_CIPHER) * all, const char *na
 static bool translate_ciphers(SSL_CTX *ctx, const char *list, char *out, size_t cap)
 {
 	char names[CIPHERS_MAX];
-	if (strlen(list) >= sizeof(names) || SSL_CTX_set_cipher_list(ctx, "ALL:COMPLEMENTOFALL") != 1)
+	if (strlen(list) >= sizeof(names) ||
+	    SSL_CTX_set_cipher_list(ctx, "ALL:COMPLEMENTOFALL") != 1)
 		return false;
 	snprintf(names, sizeof(names), "%s", list);
 	CLEANUP(SSL_free) SSL *ssl = SSL_new(ctx);
@@ -124,8 +124,7 @@ static int set_ciphers(SSL_CTX *ctx, const struct config *c, char *why, size_t w
 	if (c->tls_cipher) {
 		if (!translate_ciphers(ctx, c->tls_cipher, list, sizeof(list)) ||
 		    SSL_CTX_set_cipher_list(ctx, list) != 1) {
-			snprintf(why, why_len,
-				 "tls-cipher: OpenSSL knows no cipher of the list %s",
+			snprintf(why, why_len, "tls-cipher: OpenSSL knows no cipher of the list %s",
 				 c->tls_cipher);
 			return -EINVAL;
 		}
@@ -165,7 +164,8 @@ static int set_dh(SSL_CTX *ctx, const struct config *c, char *why, size_t why_le
 	size_t len;
 	int err = config_file_read(&c->dh, &text, &len);
 	if (err) {
-		snprintf(why, why_len, "cannot read the DH parameters %s: %s", name, strerror(-err));
+		snprintf(why, why_len, "cannot read the DH parameters %s: %s", name,
+			 strerror(-err));
 		return err;
 	}
 	CLEANUP(BIO_free_all) BIO *bio = BIO_new_mem_buf(text, (int)len);

@@ -140,8 +140,8 @@ static bool common_name(const X509 *cert, char out[64])
 	if (at < 0)
 		return false;
 	unsigned char *utf8 = NULL;
-	int len = ASN1_STRING_to_UTF8(
-		&utf8, X509_NAME_ENTRY_get_data(X509_NAME_get_entry(name, at)));
+	int len =
+		ASN1_STRING_to_UTF8(&utf8, X509_NAME_ENTRY_get_data(X509_NAME_get_entry(name, at)));
 	bool is_ok = len > 0 && len < 64 && !memchr(utf8, 0, (size_t)len);
 	for (int i = 0; is_ok && i < len; i++)
 		out[i] = utf8[i] < 0x20 || utf8[i] == 0x7F ? '_' : (char)utf8[i];
@@ -182,13 +182,13 @@ static bool check_usage(struct verification *v, X509 *cert)
 	if (nid == NID_undef)
 		return true;
 	if (!(X509_get_extension_flags(cert) & EXFLAG_KUSAGE)) {
-		say(v, LOG_ERROR, "Certificate does not have key usage extension");
-		say(v, LOG_ERROR, "VERIFY KU ERROR");
+		say(v, LOG_WARN, "Certificate does not have key usage extension");
+		say(v, LOG_WARN, "VERIFY KU ERROR");
 		return false;
 	}
 	say(v, LEVEL_HANDSHAKE, "VERIFY KU OK");
 	if (!has_extended_usage(v, cert, nid)) {
-		say(v, LOG_ERROR, "VERIFY EKU ERROR");
+		say(v, LOG_WARN, "VERIFY EKU ERROR");
 		return false;
 	}
 	say(v, LEVEL_HANDSHAKE, "VERIFY EKU OK");
@@ -217,18 +217,18 @@ static bool check_certificate(struct verification *v, X509 *cert, int depth)
 	CLEANUP_TEXT char *serial = serial_text(cert);
 	const char *shown = subject ? subject : "(Failed to retrieve certificate subject)";
 	if (depth >= VERIFY_DEPTH_MAX) {
-		say(v, LOG_ERROR,
+		say(v, LOG_WARN,
 		    "TLS Error: Convoluted certificate chain detected with depth [%d] greater "
 		    "than %d",
 		    depth, VERIFY_DEPTH_MAX);
 		return false;
 	}
 	if (subject_has_nul(cert) || (depth == 0 && alt_name_has_nul(cert))) {
-		say(v, LOG_ERROR, "VERIFY ERROR: depth=%d, NUL byte in a name: %s", depth, shown);
+		say(v, LOG_WARN, "VERIFY ERROR: depth=%d, NUL byte in a name: %s", depth, shown);
 		return false;
 	}
 	if (depth == 0 && !common_name(cert, v->identity.common_name)) {
-		say(v, LOG_ERROR,
+		say(v, LOG_WARN,
 		    "VERIFY ERROR: could not extract CN from X509 subject string ('%s') -- note "
 		    "that the field length is limited to 63 characters",
 		    shown);
@@ -255,7 +255,7 @@ static bool is_forgiven(struct verification *v, X509_STORE_CTX *store, X509 *cer
 		    X509_verify_cert_error_string(error), shown);
 		return true;
 	}
-	say(v, LOG_ERROR, "VERIFY ERROR: depth=%d, error=%s: %s, serial=%s", depth,
+	say(v, LOG_WARN, "VERIFY ERROR: depth=%d, error=%s: %s, serial=%s", depth,
 	    X509_verify_cert_error_string(error), shown, serial ? serial : "<not available>");
 	return false;
 }

@@ -13,7 +13,7 @@
 
 struct identity {
 	bool has_certificate;
-	char common_name[64]; /* NUL-terminated; "" without certificate */
+	char common_name[64];	/* NUL-terminated; "" without certificate */
 	uint8_t chain_hash[32]; /* SHA-256 over the chain's certificate hashes; zero without */
 };
 
