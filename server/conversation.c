@@ -350,9 +350,9 @@ void conversation_restart(struct acceptor_shared *s, struct client *c)
 	c->is_restart_due = false;
 	c->end = CLIENT_END_SHUTDOWN;
 	client_set_stage(s->clients, c, CLIENT_CLOSING);
-	if (session_command(c->session, text) == 0)
-		log_client(LOG_INFO, c->prefix, "SENT CONTROL [%s]: '%s' (status=1)",
-			   c->common_name[0] ? c->common_name : "UNDEF", text);
+	/* Without room for it the client finds out by its ping-restart. */
+	if (session_command(c->session, text))
+		log_client(LOG_WARN, c->prefix, "RESTART cannot be sent");
 	session_close(c->session, SESSION_REASON_LOCAL, s->now_ms, RESTART_LINGER_MS);
 	conversation_step(s, c);
 }
