@@ -12,6 +12,7 @@
 #include "config/log.h"
 #include "crypto/packet.h"
 #include "server/acceptor.h"
+#include "server/admin/http.h"
 #include "server/admin/observer.h"
 #include "server/admin/status.h"
 #include "server/device.h"
@@ -128,6 +129,7 @@ static int open_observer(struct gateway *g, char *why, size_t why_len)
 		.worker_count = g->config->workers,
 		.mailboxes = g->mailboxes,
 		.start_time_s = time(NULL),
+		.ops = &http_ops,
 	};
 	return observer_new(&setup, &g->observer, why, why_len);
 }
