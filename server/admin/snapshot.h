@@ -12,21 +12,27 @@
 #include "config/addr.h"
 #include "config/config.h"
 
-enum peer_state { PEER_STATE_HANDSHAKING, PEER_STATE_AUTHENTICATING, PEER_STATE_ESTABLISHED, PEER_STATE_CLOSING, PEER_STATE_COUNT };
+enum peer_state {
+	PEER_STATE_HANDSHAKING,
+	PEER_STATE_AUTHENTICATING,
+	PEER_STATE_ESTABLISHED,
+	PEER_STATE_CLOSING,
+	PEER_STATE_COUNT
+};
 
 struct snapshot_client {
-	char common_name[64];  /* "UNDEF" before it is known */
-	char username[64];     /* "UNDEF" if none */
+	char common_name[64];		   /* "UNDEF" before it is known */
+	char username[64];		   /* "UNDEF" if none */
 	char real_addr[ENDPOINT_TEXT_MAX]; /* "192.0.2.7:40000" */
 	char virtual4[IP_ADDR_TEXT_MAX];   /* "" if none */
 	char virtual6[IP_ADDR_TEXT_MAX];
 	uint64_t received_bytes, sent_bytes;
 	int64_t connected_s;
-	int64_t last_ref_s;    /* last authenticated packet */
+	int64_t last_ref_s; /* last authenticated packet */
 	uint64_t client_id;
 	uint32_t peer_id;
-	const char *cipher;    /* static text; "" before it is known */
-	unsigned worker;       /* 1..N; 0: none yet */
+	const char *cipher; /* static text; "" before it is known */
+	unsigned worker;    /* 1..N; 0: none yet */
 	enum peer_state state;
 };
 
@@ -59,7 +65,7 @@ struct snapshot_client {
 	X(pool4_exhausted)                                                                         \
 	X(pool6_exhausted)
 
-#define CONTROL_OPCODES 16
+#define CONTROL_OPCODES	  16
 #define HANDSHAKE_BUCKETS 13 /* le .005 .01 .025 .05 .1 .25 .5 1 2.5 5 10 30 +Inf */
 
 struct control_counters {
@@ -70,7 +76,8 @@ struct control_counters {
 	uint64_t control_sent[CONTROL_OPCODES];
 	uint64_t control_retransmits;
 	uint64_t drops[64]; /* by enum drop: control packets dropped by the acceptor */
-	uint64_t handshake_buckets[HANDSHAKE_BUCKETS]; /* duration from cookie to keys, not cumulative */
+	uint64_t handshake_buckets[HANDSHAKE_BUCKETS]; /* duration from cookie to keys, not
+							  cumulative */
 	uint64_t handshake_sum_us, handshake_count;
 };
 
