@@ -19,6 +19,7 @@
 #include "server/ip_pool.h"
 #include "server/keys.h"
 #include "server/launcher.h"
+#include "server/occ.h"
 #include "server/privilege.h"
 #include "server/worker_set.h"
 #include "workers/mailbox.h"
@@ -43,6 +44,7 @@ struct gateway {
 	struct observer *observer;
 	struct worker_set workers;
 	struct worker_shared shared;
+	uint8_t occ_reply[OCC_REPLY_MAX];
 	struct acceptor *acceptor;
 };
 
@@ -200,6 +202,7 @@ static int make_tables(struct gateway *g, char *why, size_t why_len)
 			.group_count = 1,
 			.worker_count = g->config->workers,
 			.peer_id_limit = gateway_peer_id_limit(g->config->max_clients),
+			.occ_reply = occ_reply(g->config, g->occ_reply),
 		};
 		err = worker_set_new(&g->shared, &g->device.tun, &g->workers);
 	}
