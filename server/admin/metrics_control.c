@@ -2,7 +2,6 @@
 #include <assert.h>
 #include <stdio.h>
 
-#include "crypto/drop.h"
 #include "crypto/packet.h"
 #include "server/admin/metrics_families.h"
 
@@ -148,16 +147,6 @@ static void packets(struct metrics_text *m, const struct control_counters *c)
 	metrics_integer(m, NULL, 0, c->control_retransmits);
 }
 
-static void drops(struct metrics_text *m, const struct control_counters *c)
-{
-	static_assert(DROP_COUNT <= COUNT(c->drops), "a counter for each reason");
-	metrics_family(m, "shardvpn_control_dropped_packets", METRIC_COUNTER, NULL,
-		       "Packets that the acceptor dropped, by reason.");
-	for (unsigned d = DROP_NONE + 1; d < DROP_COUNT; d++)
-		metrics_integer(m, &(struct label){"reason", drop_name((enum drop)d)}, 1,
-				c->drops[d]);
-}
-
 static void addresses(struct metrics_text *m, const struct snapshot *s)
 {
 	const struct row size[] = {{"ipv4", s->pool4_size}, {"ipv6", s->pool6_size}};
@@ -209,7 +198,6 @@ void metrics_control(struct metrics_text *m, const struct metrics_input *in)
 	handshakes(m, &s->control);
 	renegotiations(m, &s->control);
 	packets(m, &s->control);
-	drops(m, &s->control);
 	addresses(m, s);
 	certificates(m, s);
 }

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -139,7 +141,10 @@ static bool is_shown(const struct simple *s, const struct metrics_worker *w)
 static void simple_print(struct metrics_text *m, const struct metrics_input *in,
 			 const struct simple *s)
 {
-	if (s->help != NULL)
+	bool is_any_shown = false;
+	for (unsigned i = 0; i < in->worker_count; i++)
+		is_any_shown = is_any_shown || is_shown(s, &in->workers[i]);
+	if (s->help != NULL && is_any_shown)
 		metrics_family(m, s->name, s->type, s->unit, s->help);
 	for (unsigned i = 0; i < in->worker_count; i++) {
 		struct number_text worker = number(i + 1);
@@ -176,25 +181,31 @@ static void seconds(struct metrics_text *m, const struct metrics_input *in, cons
 	}
 }
 
-static void drops_of(const struct metrics_text *m, const struct metrics_worker *w,
-		     const char *worker, enum counter_direction direction, const char *name)
+static void drops_of(const struct metrics_text *m, const uint64_t *numbers, const char *worker,
+		     const char *direction)
 {
 	for (unsigned d = DROP_NONE + 1; d < DROP_COUNT; d++) {
 		const struct label labels[] = {{"worker", worker},
-					       {"direction", name},
+					       {"direction", direction},
 					       {"reason", drop_name((enum drop)d)}};
-		metrics_integer(m, labels, COUNT(labels), w->counters.drops[direction][d]);
+		metrics_integer(m, labels, COUNT(labels), numbers[d]);
 	}
 }
 
+/* Those of the acceptor too: a reader sums them all. */
 static void drops(struct metrics_text *m, const struct metrics_input *in)
 {
+	static_assert(DROP_COUNT <= COUNT(in->snapshot->control.drops),
+		      "a counter for each reason");
 	metrics_family(m, "shardvpn_dropped_packets", METRIC_COUNTER, NULL,
-		       "Packets that a worker dropped, by reason.");
+		       "Packets that were dropped, by reason.");
+	if (in->snapshot != NULL)
+		drops_of(m, in->snapshot->control.drops, "acceptor", "ingress");
 	for (unsigned i = 0; i < in->worker_count; i++) {
+		const struct counters *c = &in->workers[i].counters;
 		struct number_text worker = number(i + 1);
-		drops_of(m, &in->workers[i], worker.text, DIRECTION_INGRESS, "ingress");
-		drops_of(m, &in->workers[i], worker.text, DIRECTION_EGRESS, "egress");
+		drops_of(m, c->drops[DIRECTION_INGRESS], worker.text, "ingress");
+		drops_of(m, c->drops[DIRECTION_EGRESS], worker.text, "egress");
 	}
 }
 
