@@ -24,6 +24,11 @@ struct mb {
 	_Alignas(64) struct gcm_context_data gcm;
 };
 
+static struct mb *mb_of(struct aead *a)
+{
+	return (struct mb *)(void *)a;
+}
+
 static struct gcm_key_data *gcm_key(struct aead_schedule *s)
 {
 	return (struct gcm_key_data *)(void *)s->bytes;
@@ -37,7 +42,7 @@ static const struct gcm_key_data *gcm_key_const(const struct aead_schedule *s)
 static int schedule_init(struct aead *a, enum cipher c, const uint8_t *key,
 			 struct aead_schedule *out)
 {
-	IMB_MGR *mgr = ((struct mb *)a)->mgr;
+	IMB_MGR *mgr = mb_of(a)->mgr;
 	memset(out, 0, sizeof(*out));
 	switch (c) {
 	case CIPHER_AES_128_GCM:
@@ -138,7 +143,7 @@ static unsigned chunk(unsigned left)
 static void seal(struct aead *a, enum cipher c, const struct aead_schedule *s,
 		 struct aead_segment *seg, unsigned n)
 {
-	struct mb *mb = (struct mb *)a;
+	struct mb *mb = mb_of(a);
 	aes_gcm_enc_dec_t fn = gcm_fn(mb->mgr, c, true);
 	for (unsigned i = 0; fn && i < n; i++) {
 		gcm_run(mb, fn, s, &seg[i], seg[i].tag);
@@ -160,7 +165,7 @@ static void chacha_open(IMB_MGR *mgr, const struct aead_schedule *s, struct aead
 static void open(struct aead *a, enum cipher c, const struct aead_schedule *s,
 		 struct aead_segment *seg, unsigned n)
 {
-	struct mb *mb = (struct mb *)a;
+	struct mb *mb = mb_of(a);
 	aes_gcm_enc_dec_t fn = gcm_fn(mb->mgr, c, false);
 	for (unsigned i = 0; fn && i < n; i++) {
 		uint8_t tag[AEAD_TAG_LEN];
@@ -173,7 +178,7 @@ static void open(struct aead *a, enum cipher c, const struct aead_schedule *s,
 
 static void mb_free(struct aead *a)
 {
-	struct mb *mb = (struct mb *)a;
+	struct mb *mb = mb_of(a);
 	free_mb_mgr(mb->mgr);
 	secret_free(mb, sizeof(*mb));
 }

@@ -38,7 +38,7 @@ void secret_scope_end(const struct secret_scope *s);
 #define SECRET_JOIN_(a, b) a##b
 #define SECRET_JOIN(a, b)  SECRET_JOIN_(a, b)
 #define WIPE_ON_EXIT(object)                                                                       \
-	__attribute__((cleanup(secret_scope_end))) const struct secret_scope SECRET_JOIN(          \
+	__attribute__((cleanup(secret_scope_end), unused)) const struct secret_scope SECRET_JOIN(  \
 		wipe_, __LINE__) = {&(object), sizeof(object)}
 
 /* A handle that its scope frees: CLEANUP(EVP_MD_CTX_free) EVP_MD_CTX *ctx = ...; after
