@@ -85,8 +85,8 @@ void config_report_warning(struct config_report *r, const char *line)
 }
 
 /* "FILE:LINE: DIRECTIVE: reason" into `line`. */
-static void print_line(char *line, const struct config *c, enum directive_id id, const char *fmt,
-		       va_list ap)
+__attribute__((format(printf, 4, 0))) static void
+print_line(char *line, const struct config *c, enum directive_id id, const char *fmt, va_list ap)
 {
 	const struct config_place *p = &c->places[id];
 	const char *name = directive_get(id)->name;

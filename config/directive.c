@@ -71,6 +71,9 @@ const char *directive_nearest(const char *name)
 	if (best >= len)
 		return NULL;
 	for (unsigned i = 0; i < DIRECTIVE_COUNT; i++) {
+		size_t other = strlen(table[i].name);
+		if ((other > len ? other - len : len - other) > best)
+			continue; /* That many edits it takes at least. */
 		unsigned d = distance(table[i].name, name);
 		if (d < best || (d == best && !nearest)) {
 			best = d;

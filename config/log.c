@@ -179,7 +179,8 @@ static bool is_muted(uint64_t site)
 	return false;
 }
 
-static void put(enum log_level level, const char *prefix, const char *fmt, va_list ap)
+__attribute__((format(printf, 3, 0))) static void put(enum log_level level, const char *prefix,
+						      const char *fmt, va_list ap)
 {
 	char text[LINE_MAX_LEN];
 	if (vsnprintf(text, sizeof(text), fmt, ap) < 0)

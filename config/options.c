@@ -35,7 +35,8 @@ static const struct action actions[DIRECTIVE_COUNT] = {
 /* clang-format on */
 
 /* "FILE:LINE: " or "command line: ", then the directive's name. */
-static void print_message(char *out, const struct lexer_line *l, const char *fmt, va_list ap)
+__attribute__((format(printf, 3, 0))) static void
+print_message(char *out, const struct lexer_line *l, const char *fmt, va_list ap)
 {
 	const char *name = l->count > 0 ? l->words[0] : "";
 	const char *colon = l->count > 0 ? ": " : "";

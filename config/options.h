@@ -15,6 +15,7 @@
 #include "config/lexer.h"
 
 #define OPTIONS_INCLUDE_DEPTH 10       /* files inside files */
+#define OPTIONS_INCLUDES_MAX  256      /* in all: files that include themselves multiply */
 #define MAX_CLIENTS_LIMIT     0xFFFFFE /* peer-ids that there are */
 
 enum proto { PROTO_UDP, PROTO_UDP4, PROTO_UDP6 };
@@ -27,6 +28,7 @@ struct options {
 	bool has_files;	    /* may open files, change directory, ask for service names */
 	uint32_t permitted; /* enum directive_class: what this source may give */
 	unsigned depth;	    /* of files inside files */
+	unsigned includes;  /* files read so far */
 	enum config_action action;
 	bool is_forward_compatible;   /* setenv FORWARD_COMPATIBLE 1 was seen */
 	const char *const *ignorable; /* ignore-unknown-option */

@@ -194,6 +194,15 @@ static int read_config(const char *path, char **text, size_t *len)
 	return config_file_read(&f, text, len);
 }
 
+static const char *include_obstacle(const struct options *o)
+{
+	if (!o->has_files)
+		return "no other file may be opened here";
+	if (o->depth == OPTIONS_INCLUDE_DEPTH)
+		return "files inside files stand deeper than 10";
+	return o->includes == OPTIONS_INCLUDES_MAX ? "more than 256 files" : NULL;
+}
+
 void options_set_config(struct options *o, const struct lexer_line *l)
 {
 	const char *path = options_text(o, l, 1);
@@ -201,12 +210,12 @@ void options_set_config(struct options *o, const struct lexer_line *l)
 	size_t len;
 	if (!path)
 		return;
-	if (!o->has_files || o->depth == OPTIONS_INCLUDE_DEPTH) {
-		options_fault(o, l, "'%s' is not read: %s", path,
-			      o->has_files ? "files inside files stand deeper than 10"
-					   : "no other file may be opened here");
+	const char *obstacle = include_obstacle(o);
+	if (obstacle) {
+		options_fault(o, l, "'%s' is not read: %s", path, obstacle);
 		return;
 	}
+	o->includes++;
 	int err = read_config(path, &text, &len);
 	if (err) {
 		options_fault(o, l, "cannot read '%s': %s", path, strerrordesc_np(-err));

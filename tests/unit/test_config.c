@@ -322,8 +322,16 @@ static void files_may_include_files(void **state)
 	assert_string_equal(report.faults[0],
 			    "f10:1: config: 'f11' is not read: files inside files "
 			    "stand deeper than 10");
+	/* A file that includes itself comes to an end. */
 	write_file("f1", "config f1\n");
-	assert_int_equal(LOAD(SERVER, KEYS, "f1", "--config", "f1"), -EINVAL);
+	assert_int_equal(LOAD("f1"), -EINVAL);
+	assert_string_equal(
+		report.faults[0],
+		"f1:1: config: 'f1' is not read: files inside files stand deeper than 10");
+	write_file("f1", "config f1\nconfig f1\nconfig f1\n");
+	assert_int_equal(LOAD("f1"), -EINVAL);
+	assert_true(report.fault_count > 256 && report.fault_count < 1024);
+	assert_non_null(strstr(report.faults[report.fault_count - 2], "more than 256 files"));
 	for (int i = 1; i <= 11; i++) {
 		snprintf(name, sizeof(name), "f%d", i);
 		unlink(name);
