@@ -153,8 +153,7 @@ static void check_device(const struct config *c, struct config_report *r)
 		config_fault(r, c, DIRECTIVE_TUN_MTU, "IPv6 in the tunnel needs at least %d",
 			     IPV6_MTU_MIN);
 	if (c->log_path && is_given(c, DIRECTIVE_SYSLOG))
-		config_warn(r, c, DIRECTIVE_LOG,
-			    "syslog was asked for too: lines go to syslog, not to '%s'",
+		config_warn(r, c, DIRECTIVE_SYSLOG, "no effect: lines go to the file '%s'",
 			    c->log_path);
 }
 

@@ -242,7 +242,7 @@ const char *log_printable(const char *text, size_t len, char *out, size_t cap)
 	if (cap == 0)
 		return out;
 	for (; n < len && n + 1 < cap; n++)
-		out[n] = text[n] >= ' ' && text[n] <= '~' ? text[n] : '_';
+		out[n] = (char)(text[n] >= ' ' && text[n] <= '~' ? text[n] : '_');
 	out[n] = '\0';
 	return out;
 }

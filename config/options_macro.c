@@ -212,7 +212,6 @@ void options_finish(struct options *o)
 	if (o->keepalive_ping_s > 0)
 		expand_keepalive(o);
 	set_mssfix(o);
-	/* Without a terminal and a file, lines go to syslog, as stock's do. */
-	if (c->is_daemon && !c->log_path)
-		c->is_syslog = true;
+	/* Without a terminal lines go to syslog; a file goes before both, as in stock. */
+	c->is_syslog = !c->log_path && (c->is_syslog || c->is_daemon);
 }

@@ -581,6 +581,7 @@ static void process_is_read(void **state)
 	assert_int_equal(c->mute, 20);
 	assert_true(accepted("daemon")->is_syslog);
 	assert_false(accepted("log-append a\nlog l")->is_log_append);
+	assert_false(accepted("syslog\nlog l")->is_syslog);
 	c = accepted("syslog 'openvpn(sample_server)'");
 	assert_true(c->is_syslog);
 	assert_string_equal(c->daemon_name, "openvpn(sample_server)");
