@@ -11,6 +11,37 @@
 #include <openssl/err.h>
 #include <openssl/rand.h>
 
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define HAVE_LEAK_CHECK
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(HAVE_LEAK_CHECK)
+#include <sanitizer/lsan_interface.h>
+/* The leak checker does not look into mapped pages for pointers unless told. */
+static void announce(void *p, size_t len)
+{
+	__lsan_register_root_region(p, len);
+}
+
+static void renounce(void *p, size_t len)
+{
+	__lsan_unregister_root_region(p, len);
+}
+#else
+static void announce(void *p, size_t len)
+{
+	(void)p;
+	(void)len;
+}
+
+static void renounce(void *p, size_t len)
+{
+	(void)p;
+	(void)len;
+}
+#endif
+
 void secret_wipe(void *p, size_t len)
 {
 	if (len)
@@ -42,6 +73,7 @@ void *secret_alloc(size_t len)
 		munmap(p, len);
 		return NULL;
 	}
+	announce(p, len);
 	return p;
 }
 
@@ -50,6 +82,7 @@ void secret_free(void *p, size_t len)
 	if (!p)
 		return;
 	secret_wipe(p, len);
+	renounce(p, len);
 	munmap(p, len);
 }
 

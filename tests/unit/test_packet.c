@@ -33,7 +33,7 @@ static void packet_first_byte_joins_opcode_and_key_id(void **state)
 		assert_int_equal(packet_first_byte(rows[i].op, rows[i].key_id), rows[i].byte);
 		assert_int_equal(packet_opcode(rows[i].byte), rows[i].op);
 		assert_int_equal(packet_key_id(rows[i].byte), rows[i].key_id);
-		assert_int_equal(packet_is_control(rows[i].op), rows[i].is_control);
+		assert_int_equal(packet_is_control((uint8_t)rows[i].op), rows[i].is_control);
 	}
 }
 
