@@ -154,6 +154,11 @@ static bool list_has(const char *list, const char *name, size_t name_len)
 	return false;
 }
 
+bool cipher_list_has(const char *list, const char *name)
+{
+	return list_has(list, name, strlen(name));
+}
+
 static bool client_can(const struct client_info *c, const char *name, size_t len)
 {
 	if (c->has_iv_ciphers)

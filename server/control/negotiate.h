@@ -49,6 +49,8 @@ __attribute__((warn_unused_result)) int client_info_parse(const char *peer_info,
 							  struct client_info *out);
 void client_info_fini(struct client_info *c);
 
+/* `name` stands in the colon list; compared exactly. */
+bool cipher_list_has(const char *list, const char *name);
 /* The first of `data_ciphers` that the client can use; CIPHER_NONE: no shared cipher. */
 enum cipher negotiate_cipher(const struct client_info *c, const char *data_ciphers,
 			     const char *fallback);

@@ -23,15 +23,6 @@ const char *session_client_peer_info(const struct session *s, char *buf, size_t 
 	return buf;
 }
 
-static bool is_in_list(const char *list, const char *name)
-{
-	size_t len = strlen(name);
-	for (const char *p = list; *p; p += strcspn(p, ":"), p += *p == ':')
-		if (strcspn(p, ":") == len && memcmp(p, name, len) == 0)
-			return true;
-	return false;
-}
-
 /* A cipher that was not offered is not taken. A server that pushes none uses what both have
  * configured. */
 static enum cipher pushed_cipher(const struct session *s)
@@ -40,7 +31,7 @@ static enum cipher pushed_cipher(const struct session *s)
 	const char *name = s->received.cipher;
 	if (!name[0])
 		return settings->cipher ? cipher_from_name(settings->cipher) : CIPHER_NONE;
-	return is_in_list(settings->data_ciphers, name) ? cipher_from_name(name) : CIPHER_NONE;
+	return cipher_list_has(settings->data_ciphers, name) ? cipher_from_name(name) : CIPHER_NONE;
 }
 
 static void apply_push(struct session *s, uint64_t now_ms)

@@ -35,7 +35,7 @@ static void fail_tls(struct session *s, const char *what)
 	if (t) {
 		tell_tls_lines(s, t);
 		if (tls_error_text(t)[0])
-			session_say(s, LOG_WARN, "OpenSSL: %s", tls_error_text(t));
+			session_say(s, LOG_WARN, "OpenSSL: %s:", tls_error_text(t));
 	}
 	if (what)
 		session_say(s, LOG_WARN, "TLS Error: %s", what);
@@ -69,14 +69,16 @@ static void own_options(const struct session *s, char *out)
 	char first[64];
 	snprintf(first, sizeof(first), "%.*s", (int)strcspn(settings->data_ciphers, ":"),
 		 settings->data_ciphers);
+	enum cipher cipher = configured != CIPHER_NONE ? configured : cipher_from_name(first);
 	options_string(
 		&(struct options_facts){
 			.is_server = s->is_server,
 			.tun_mtu = settings->tun_mtu,
 			.key_direction = settings->key_direction,
 			.has_tls_auth = wrap_keys_mode(settings->wrap) == WRAP_TLS_AUTH,
-			.cipher = configured != CIPHER_NONE ? configured : cipher_from_name(first),
-			.is_cipher_named = configured != CIPHER_NONE || !settings->cipher,
+			.cipher = cipher,
+			.is_cipher_named =
+				cipher_list_has(settings->data_ciphers, cipher_name(cipher)),
 		},
 		out);
 }
@@ -198,10 +200,23 @@ static bool is_same_peer(struct session *s)
 	return true;
 }
 
+static void say_no_cipher(struct session *s)
+{
+	const struct client_info *c = &s->client;
+	session_say(s, LOG_NOTE,
+		    "PUSH: No common cipher between server and client. Server data-ciphers: '%s', "
+		    "client supported ciphers '%s'",
+		    s->settings->data_ciphers, c->has_iv_ciphers ? c->iv_ciphers : c->occ_cipher);
+}
+
 static void judge_client(struct session *s, uint64_t now_ms)
 {
 	bool is_first = s->primary->key_id == 0;
-	if (!is_first && !is_same_peer(s))
+	if (is_first && s->cipher == CIPHER_NONE)
+		say_no_cipher(s);
+	if (s->settings->is_client_cert_required && !s->identity.has_certificate)
+		session_refuse(s, SESSION_REASON_CERT_REJECTED, NULL, now_ms);
+	else if (!is_first && !is_same_peer(s))
 		session_refuse(s, SESSION_REASON_AUTH_FAILED, NULL, now_ms);
 	else if (is_first && s->cipher == CIPHER_NONE)
 		session_refuse(s, SESSION_REASON_NO_CIPHER, NO_CIPHER_TEXT, now_ms);
@@ -273,18 +288,22 @@ static bool ensure_tls(struct session *s)
 	return false;
 }
 
+/* Messages in order, to TLS. What it does not take up yet waits in the window, which makes the peer
+ * wait; more than a record is always in its hands. */
 static bool feed(struct session *s)
 {
 	struct key_state *k = s->primary;
 	struct view v;
 	while (reliable_peek(&k->reliable, &v)) {
-		if (v.len > 0) {
-			if (!ensure_tls(s))
-				return false;
-			if (!tls_input(k->tls, v)) {
-				fail_tls(s, NULL);
-				return false;
-			}
+		if (k->tls && tls_input_left(k->tls) > TLS_INPUT_MAX) {
+			s->needs_advance = true;
+			return true;
+		}
+		if (v.len > 0 && !ensure_tls(s))
+			return false;
+		if (v.len > 0 && !tls_input(k->tls, v)) {
+			fail_tls(s, NULL);
+			return false;
 		}
 		reliable_consume(&k->reliable);
 	}

@@ -9,6 +9,7 @@
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 
+#include "config/log.h"
 #include "crypto/secret.h"
 #include "server/control/tls_context.h"
 #include "server/control/verify.h"
@@ -137,6 +138,17 @@ static void on_message(int is_write, int version, int type, const void *data, si
 		t->key_updates++;
 }
 
+/* Alerts are often all that says why a peer is not content. */
+static void on_info(const SSL *ssl, int where, int code)
+{
+	struct tls *t = SSL_get_app_data(ssl);
+	if ((where & SSL_CB_ALERT) && t && t->verification)
+		verification_say(t->verification, LOG_INFO, "%s %s SSL alert: %s",
+				 where & SSL_CB_READ ? "Received" : "Sent",
+				 SSL_alert_type_string_long(code),
+				 SSL_alert_desc_string_long(code));
+}
+
 static int64_t not_after(SSL_CTX *ctx)
 {
 	const X509 *cert = SSL_CTX_get0_certificate(ctx);
@@ -161,6 +173,7 @@ static int context_init(struct tls_context *t, const struct config *c, char *why
 	if (err)
 		return err;
 	SSL_CTX_set_msg_callback(t->ctx, on_message);
+	SSL_CTX_set_info_callback(t->ctx, on_info);
 	t->cert_not_after = not_after(t->ctx);
 	return 0;
 }
@@ -292,6 +305,11 @@ bool tls_input(struct tls *t, struct view bytes)
 	return queue_push(&t->in, bytes.data, bytes.len);
 }
 
+size_t tls_input_left(const struct tls *t)
+{
+	return queue_left(&t->in);
+}
+
 /* The library's verdict on a call that returned `ret`, right after it. */
 static enum tls_result result_of(struct tls *t, int ret)
 {
@@ -362,12 +380,12 @@ enum tls_result tls_read(struct tls *t, uint8_t *out, size_t cap, size_t *len)
 {
 	ERR_clear_error();
 	enum tls_result result = result_of(t, SSL_read_ex(t->ssl, out, cap, len));
-	if (result != TLS_OK)
-		return result;
-	if (t->key_updates > KEY_UPDATES_MAX) {
+	if (result != TLS_ERROR && t->key_updates > KEY_UPDATES_MAX) {
 		snprintf(t->error, sizeof(t->error), "too many key updates");
 		return TLS_ERROR;
 	}
+	if (result != TLS_OK)
+		return result;
 	if (SSL_pending(t->ssl) > 0) {
 		snprintf(t->error, sizeof(t->error), "a message longer than %zu bytes", cap);
 		return TLS_ERROR;

@@ -48,6 +48,8 @@ enum tls_result {
 
 /* Bytes from the reliable layer. Returns false if the handshake's input cap is passed. */
 __attribute__((warn_unused_result)) bool tls_input(struct tls *t, struct view bytes);
+/* Bytes of it that wait for the library. */
+size_t tls_input_left(const struct tls *t);
 /* Run the handshake as far as it goes (public-key work happens here). */
 enum tls_result tls_handshake(struct tls *t);
 bool tls_is_established(const struct tls *t);

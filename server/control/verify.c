@@ -52,9 +52,7 @@ void verification_fini(struct verification *v)
 	*v = (struct verification){0};
 }
 
-/* Without memory or beyond the limit a line is lost, never a verdict. */
-__attribute__((format(printf, 3, 4))) static void say(struct verification *v, int level,
-						      const char *fmt, ...)
+void verification_say(struct verification *v, int level, const char *fmt, ...)
 {
 	char text[1024];
 	va_list args;
@@ -159,17 +157,18 @@ static bool has_extended_usage(struct verification *v, const X509 *cert, int nid
 	CLEANUP(EXTENDED_KEY_USAGE_free)
 	EXTENDED_KEY_USAGE *eku = X509_get_ext_d2i(cert, NID_ext_key_usage, NULL, NULL);
 	if (!eku) {
-		say(v, LEVEL_HANDSHAKE, "Certificate does not have extended key usage extension");
+		verification_say(v, LEVEL_HANDSHAKE,
+				 "Certificate does not have extended key usage extension");
 		return false;
 	}
-	say(v, LEVEL_HANDSHAKE, "Validating certificate extended key usage");
+	verification_say(v, LEVEL_HANDSHAKE, "Validating certificate extended key usage");
 	for (int i = 0; i < sk_ASN1_OBJECT_num(eku); i++) {
 		char name[128];
 		const ASN1_OBJECT *object = sk_ASN1_OBJECT_value(eku, i);
 		if (OBJ_obj2txt(name, sizeof(name), object, 0) < 0)
 			continue;
-		say(v, LEVEL_HANDSHAKE, "++ Certificate has EKU (str) %s, expects %s", name,
-		    expected);
+		verification_say(v, LEVEL_HANDSHAKE, "++ Certificate has EKU (str) %s, expects %s",
+				 name, expected);
 		if (OBJ_obj2nid(object) == nid)
 			return true;
 	}
@@ -182,16 +181,16 @@ static bool check_usage(struct verification *v, X509 *cert)
 	if (nid == NID_undef)
 		return true;
 	if (!(X509_get_extension_flags(cert) & EXFLAG_KUSAGE)) {
-		say(v, LOG_WARN, "Certificate does not have key usage extension");
-		say(v, LOG_WARN, "VERIFY KU ERROR");
+		verification_say(v, LOG_WARN, "Certificate does not have key usage extension");
+		verification_say(v, LOG_WARN, "VERIFY KU ERROR");
 		return false;
 	}
-	say(v, LEVEL_HANDSHAKE, "VERIFY KU OK");
+	verification_say(v, LEVEL_HANDSHAKE, "VERIFY KU OK");
 	if (!has_extended_usage(v, cert, nid)) {
-		say(v, LOG_WARN, "VERIFY EKU ERROR");
+		verification_say(v, LOG_WARN, "VERIFY EKU ERROR");
 		return false;
 	}
-	say(v, LEVEL_HANDSHAKE, "VERIFY EKU OK");
+	verification_say(v, LEVEL_HANDSHAKE, "VERIFY EKU OK");
 	return true;
 }
 
@@ -206,8 +205,8 @@ static bool is_revoked_in_dir(struct verification *v, const char *serial)
 		return false;
 	if (serial && faccessat(dir, serial, F_OK, 0) != 0 && errno == ENOENT)
 		return false;
-	say(v, LEVEL_HANDSHAKE, "VERIFY CRL: certificate serial number %s is revoked",
-	    serial ? serial : "<not available>");
+	verification_say(v, LEVEL_HANDSHAKE, "VERIFY CRL: certificate serial number %s is revoked",
+			 serial ? serial : "<not available>");
 	return true;
 }
 
@@ -217,28 +216,31 @@ static bool check_certificate(struct verification *v, X509 *cert, int depth)
 	CLEANUP_TEXT char *serial = serial_text(cert);
 	const char *shown = subject ? subject : "(Failed to retrieve certificate subject)";
 	if (depth >= VERIFY_DEPTH_MAX) {
-		say(v, LOG_WARN,
-		    "TLS Error: Convoluted certificate chain detected with depth [%d] greater "
-		    "than %d",
-		    depth, VERIFY_DEPTH_MAX);
+		verification_say(
+			v, LOG_WARN,
+			"TLS Error: Convoluted certificate chain detected with depth [%d] greater "
+			"than %d",
+			depth, VERIFY_DEPTH_MAX);
 		return false;
 	}
 	if (subject_has_nul(cert) || (depth == 0 && alt_name_has_nul(cert))) {
-		say(v, LOG_WARN, "VERIFY ERROR: depth=%d, NUL byte in a name: %s", depth, shown);
+		verification_say(v, LOG_WARN, "VERIFY ERROR: depth=%d, NUL byte in a name: %s",
+				 depth, shown);
 		return false;
 	}
 	if (depth == 0 && !common_name(cert, v->identity.common_name)) {
-		say(v, LOG_WARN,
-		    "VERIFY ERROR: could not extract CN from X509 subject string ('%s') -- note "
-		    "that the field length is limited to 63 characters",
-		    shown);
+		verification_say(v, LOG_WARN,
+				 "VERIFY ERROR: could not extract CN from X509 subject string "
+				 "('%s') -- note "
+				 "that the field length is limited to 63 characters",
+				 shown);
 		return false;
 	}
 	if (depth == 0 && !check_usage(v, cert))
 		return false;
 	if (is_revoked_in_dir(v, serial))
 		return false;
-	say(v, LEVEL_HANDSHAKE, "VERIFY OK: depth=%d, %s", depth, shown);
+	verification_say(v, LEVEL_HANDSHAKE, "VERIFY OK: depth=%d, %s", depth, shown);
 	return true;
 }
 
@@ -251,12 +253,13 @@ static bool is_forgiven(struct verification *v, X509_STORE_CTX *store, X509 *cer
 	int depth = X509_STORE_CTX_get_error_depth(store);
 	const char *shown = subject ? subject : "(Failed to retrieve certificate subject)";
 	if (error == X509_V_ERR_UNABLE_TO_GET_CRL) {
-		say(v, LOG_DEBUG, "VERIFY WARNING: depth=%d, %s: %s", depth,
-		    X509_verify_cert_error_string(error), shown);
+		verification_say(v, LOG_DEBUG, "VERIFY WARNING: depth=%d, %s: %s", depth,
+				 X509_verify_cert_error_string(error), shown);
 		return true;
 	}
-	say(v, LOG_WARN, "VERIFY ERROR: depth=%d, error=%s: %s, serial=%s", depth,
-	    X509_verify_cert_error_string(error), shown, serial ? serial : "<not available>");
+	verification_say(v, LOG_WARN, "VERIFY ERROR: depth=%d, error=%s: %s, serial=%s", depth,
+			 X509_verify_cert_error_string(error), shown,
+			 serial ? serial : "<not available>");
 	return false;
 }
 

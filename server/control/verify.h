@@ -39,6 +39,9 @@ struct verification {
 };
 void verification_init(struct verification *v, const struct verify_policy *p);
 void verification_fini(struct verification *v);
+/* Add a line for the log. Without memory or beyond VERIFY_LINES_MAX it is lost, never a verdict. */
+void verification_say(struct verification *v, int level, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
 /* Let the check of `ssl`'s peer certificates write into `v`, which must outlive the handshake. */
 __attribute__((warn_unused_result)) bool verification_attach(struct verification *v,
 							     struct ssl_st *ssl);
