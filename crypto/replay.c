@@ -16,20 +16,26 @@ void replay_init(struct replay *r, uint32_t window, uint32_t time_s, uint64_t *b
 
 static uint32_t ring_bits(const struct replay *r)
 {
-	return r->bits ? (r->window + 63) / 64 * 64 : 64;
+	return r->window > 64 ? (r->window + 63) / 64 * 64 : 64;
+}
+
+/* The usual window spares the division. */
+static uint32_t bit_of(const struct replay *r, uint32_t id)
+{
+	return r->window > 64 ? id % ring_bits(r) : id % 64;
 }
 
 static bool is_seen(const struct replay *r, uint32_t id)
 {
 	const uint64_t *words = r->bits ? r->bits : &r->inline_bits;
-	uint32_t bit = id % ring_bits(r);
+	uint32_t bit = bit_of(r, id);
 	return words[bit / 64] >> bit % 64 & 1;
 }
 
 static void mark(struct replay *r, uint32_t id, bool seen)
 {
 	uint64_t *words = r->bits ? r->bits : &r->inline_bits;
-	uint32_t bit = id % ring_bits(r);
+	uint32_t bit = bit_of(r, id);
 	uint64_t mask = UINT64_C(1) << bit % 64;
 	words[bit / 64] = seen ? words[bit / 64] | mask : words[bit / 64] & ~mask;
 }

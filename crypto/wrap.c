@@ -78,7 +78,7 @@ static EVP_MD *digest_fetch(const char *name)
 static int direction_init(struct wrap_direction *d, enum wrap_mode mode, EVP_MAC *mac,
 			  const EVP_MD *md, const struct static_key *key, unsigned half)
 {
-	const uint8_t *cipher = key->bytes + half * 2 * STATIC_KEY_FIELD;
+	const uint8_t *cipher = key->bytes + (size_t)half * 2 * STATIC_KEY_FIELD;
 	const uint8_t *hmac = cipher + STATIC_KEY_FIELD;
 	if (is_zero(hmac, (size_t)EVP_MD_get_size(md)))
 		return -EINVAL;
