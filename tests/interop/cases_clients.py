@@ -48,8 +48,8 @@ def float_port(t):
     relay.stop()
     expect(client.process.count('Initialization Sequence Completed') == 1, 'the client had to start again')
     if t.setup.is_ours:
-        floats = server.metrics().sum('shardvpn_peer_floats_total', result='accepted')
-        expect(floats >= 2, f'{floats} floats were counted')
+        wait_until(lambda: server.metrics().sum('shardvpn_peer_floats_total', result='accepted') >= 2, 4,
+                   'two floats were not counted')
 
 
 @case(quick=False)

@@ -6,7 +6,7 @@
 import os
 import subprocess
 
-from case import Skip, case, expect
+from case import Skip, case, expect, wait_until
 from traffic import Transfer
 from vpn import INSIDE4
 
@@ -86,7 +86,8 @@ def check_renegotiation(t, server_lines, client_words, wrap):
     if t.setup.is_ours:
         m = server.metrics()
         expect(m.sum('shardvpn_dropped_packets_total', reason='decrypt') == 0, 'packets failed to open')
-        expect(m.sum('shardvpn_renegotiations_total', result='ok') >= 2, 'renegotiations were not counted')
+        wait_until(lambda: server.metrics().sum('shardvpn_renegotiations_total', result='ok') >= 2, 4,
+                   'renegotiations were not counted')
 
 
 @case(both=True, seconds=90)

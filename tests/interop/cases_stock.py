@@ -29,11 +29,18 @@ CLIENT_LINES = (
     r'TLS_ERROR', r'Timers:', r'Outgoing dynamic tls-crypt', r'Incoming dynamic tls-crypt', r'Halt|RESTART')
 
 
+def mask_ports(line):
+    """Ports of addresses outside. Of IPv6, stock gives one after [AF_INET6] only."""
+    line = re.sub(r'(10\.71\.\d+\.\d+):\d+', r'\1:PORT', line)
+    line = re.sub(r'(\[AF_INET6\]fd71[0-9a-f:]*):\d+', r'\1:PORT', line)
+    return re.sub(r'(\[fd71[0-9a-f:]*\]):\d+', r'\1:PORT', line)
+
+
 def mask(line):
     """Without what may differ: time stamps, ports, outside peers, sessions, sizes."""
     line = re.sub(r'\b\d{4}-\d\d-\d\d \d\d:\d\d:\d\d( us=\d+)?', 'TIME', line)
     line = re.sub(r'^TIME ', '', line)
-    line = re.sub(r'(10\.71\.\d+\.\d+|fd71:[0-9a-f:]*):\d+', r'\1:PORT', line)
+    line = mask_ports(line)
     line = re.sub(r'\bpeer-id \d+', 'peer-id N', line)
     line = re.sub(r'serial=\d+', 'serial=N', line)
     line = re.sub(r'(sid=)[0-9a-f ]+', r'\1SID', line)
@@ -53,7 +60,7 @@ def mask_status(text, version):
         line = re.sub(r'(OpenVPN \d+\.\d+\.\d+ \S+) .*', r'\1 ...', line)
         line = re.sub(r'\d{4}-\d\d-\d\d \d\d:\d\d:\d\d', 'TIME', line)
         line = re.sub(r'\b1[0-9]{9}\b', 'UNIX', line)
-        line = re.sub(r'(10\.71\.\d+\.\d+|fd71:[0-9a-f:]*):\d+', r'\1:PORT', line)
+        line = mask_ports(line)
         sep = '\t' if version == 3 else ','
         words = line.split(sep)
         if version == 1 and len(words) == 5 and words[1].startswith('10.71.'):
@@ -62,7 +69,15 @@ def mask_status(text, version):
             words[5:7] = ['IN', 'OUT']
             words[11] = 'PEER'
         out.append(sep.join(words))
-    return out
+    return sort_routes(out, version)
+
+
+def sort_routes(lines, version):
+    """Stock writes the routing table in the order of a hash that starts anew each time."""
+    def is_route(line):
+        return line.startswith('ROUTING_TABLE') if version > 1 else re.match(r'[0-9a-f.:/]+C?,\w+,\S+,TIME$', line)
+    routes = sorted(x for x in lines if is_route(x))
+    return [routes.pop(0) if is_route(x) else x for x in lines]
 
 
 def compare(what, stock, ours):
@@ -71,7 +86,9 @@ def compare(what, stock, ours):
     only_stock = [x for x in stock if x not in ours]
     only_ours = [x for x in ours if x not in stock]
     faults = [f'{what}: only stock: {x}' for x in only_stock] + [f'{what}: only ours:  {x}' for x in only_ours]
-    return faults or [f'{what}: the order differs:\n      stock {stock}\n      ours  {ours}']
+    at = next((n for n, (x, y) in enumerate(zip(stock, ours)) if x != y), min(len(stock), len(ours)))
+    return faults or [f'{what}: order or number differ from line {at + 1} on:\n      stock {stock[at:at + 4]}\n'
+                      f'      ours  {ours[at:at + 4]}']
 
 
 def on_both(t, scenario):
