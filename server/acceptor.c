@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "config/log.h"
+#include "server/admin/observer.h"
 #include "server/admission.h"
 #include "server/clients.h"
 #include "server/clock.h"
@@ -24,12 +25,11 @@
 #include "server/shared.h"
 #include "server/snapshots.h"
 
-#define ACCEPTOR      0
-#define REPORTS_MAX   64   /* messages a turn */
-#define RETRY_MS      5	   /* while a ring is full */
-#define LINGER_MS     2000 /* for clients that are told RESTART */
-#define STOP_TRIES    200
-#define ONE_SECOND_MS 1000
+#define ACCEPTOR    0
+#define REPORTS_MAX 64	 /* messages a turn */
+#define RETRY_MS    5	 /* while a ring is full */
+#define LINGER_MS   2000 /* for clients that are told RESTART */
+#define STOP_TRIES  200
 
 struct acceptor {
 	struct acceptor_setup setup;
@@ -223,7 +223,8 @@ static void on_status(void *ctx)
 	a->has_more = true;
 }
 
-static void on_second(void *ctx)
+/* Somebody scrapes, and waits for the picture. */
+static void on_wanted(void *ctx)
 {
 	struct acceptor *a = ctx;
 
@@ -256,8 +257,6 @@ static int add_periodic(struct acceptor *a)
 		err = loop_add_periodic(a->loop, c->status_interval_s * 1000ull, on_status, a);
 	if (!err && a->setup.pool && c->pool_persist_path && c->pool_persist_s)
 		err = loop_add_periodic(a->loop, c->pool_persist_s * 1000ull, on_persist, a);
-	if (!err && a->setup.observer)
-		err = loop_add_periodic(a->loop, ONE_SECOND_MS, on_second, a);
 	return err;
 }
 
@@ -266,9 +265,14 @@ static int make_loop(struct acceptor *a)
 	int err = loop_new(&a->loop);
 
 	if (!err)
-		err = loop_add_eventfd(a->loop, mailbox_fd(a->setup.mailboxes, ACCEPTOR), true);
+		err = loop_add_eventfd(a->loop, mailbox_fd(a->setup.mailboxes, ACCEPTOR), true,
+				       NULL, NULL);
 	if (!err)
-		err = loop_add_eventfd(a->loop, handshake_fd(a->shared.handshake), false);
+		err = loop_add_eventfd(a->loop, handshake_fd(a->shared.handshake), false, NULL,
+				       NULL);
+	if (!err && a->setup.observer)
+		err = loop_add_eventfd(a->loop, observer_wanted_fd(a->setup.observer), true,
+				       on_wanted, a);
 	if (!err)
 		err = loop_add_signals(a->loop, on_signal, a);
 	return err ? err : add_periodic(a);
@@ -384,8 +388,7 @@ int acceptor_run(struct acceptor *a)
 {
 	log_line(LOG_NOTE, "Initialization Sequence Completed");
 	clock_update(a);
-	if (a->setup.status_file)
-		snapshots_begin(a->snapshots, true);
+	snapshots_begin(a->snapshots, true);
 	work(a);
 	while (!a->is_done)
 		turn(a);

@@ -211,15 +211,11 @@ static void log_dropped(struct admission *a, const struct link_addr *from, enum 
 
 /* --- admission --- */
 
-static void log_refused(struct admission *a, const struct link_addr *from, const char *why)
+/* Count a refusal; `limit` is of its call site. Returns whether it is to be logged. */
+static bool refused(struct admission *a, struct log_limit *limit)
 {
-	static struct log_limit limit;
-	char addr[ENDPOINT_TEXT_MAX];
-
 	a->shared->count.handshakes_rejected_limit++;
-	if (log_limit_pass(&limit, a->shared->now_ms, LOGS_PER_S))
-		log_line(LOG_WARN, "MULTI: new incoming connection from %s would exceed %s",
-			 endpoint_print_af(&from->remote, addr), why);
+	return log_limit_pass(limit, a->shared->now_ms, LOGS_PER_S);
 }
 
 /* An address has at most one client that is not authenticated: the newest with a valid cookie. One
@@ -256,21 +252,32 @@ static void evict_half_open(struct admission *a)
 		removal_start(a->shared, c, CLIENT_END_REPLACED);
 }
 
-static bool is_within_limits(struct admission *a, const struct link_addr *from)
+static bool is_within_limits(struct admission *a)
 {
+	static struct log_limit freq_limit, busy_limit, full_limit;
 	struct acceptor_shared *s = a->shared;
 	const struct config *c = s->config;
+	uint64_t wait_ms = handshake_backlog_ms(s->handshake);
 
 	if (!frequency_pass(&a->new_sessions, s->now_ms)) {
-		log_refused(a, from, "--connect-freq");
+		if (refused(a, &freq_limit))
+			log_line(LOG_WARN, "MULTI: new incoming connection would exceed "
+					   "--connect-freq");
 		return false;
 	}
-	if (handshake_backlog_ms(s->handshake) > (uint64_t)c->hand_window_s * 1000) {
-		log_refused(a, from, "what the handshake threads can do");
+	if (wait_ms > (uint64_t)c->hand_window_s * 1000) {
+		if (refused(a, &busy_limit))
+			log_line(LOG_WARN,
+				 "MULTI: new incoming connection refused: handshakes wait %u s",
+				 (unsigned)(wait_ms / 1000));
 		return false;
 	}
 	if (clients_count(s->clients) >= c->max_clients) {
-		log_refused(a, from, "maximum number of clients (--max-clients)");
+		if (refused(a, &full_limit))
+			log_line(LOG_WARN,
+				 "MULTI: new incoming connection would exceed maximum number of "
+				 "clients (%u)",
+				 c->max_clients);
 		return false;
 	}
 	if (clients_half_open_count(s->clients) >= a->half_open_max)
@@ -290,7 +297,7 @@ static struct client *admit(struct admission *a, const struct link_addr *from,
 	};
 	struct client *c;
 
-	if (s->is_stopping || !make_way(a, from) || !is_within_limits(a, from))
+	if (s->is_stopping || !make_way(a, from) || !is_within_limits(a))
 		return NULL;
 	check_crl(a);
 	c = clients_add(s->clients, from, &r->server_sid, &r->client_sid, s->now_ms);

@@ -15,6 +15,7 @@ struct loop {
 	struct event *wake; /* the deadline */
 	struct entry {
 		struct event *event;
+		bool is_counter;
 		loop_fn fn;
 		void (*signal_fn)(void *ctx, int signal);
 		void *ctx;
@@ -29,14 +30,17 @@ static void on_wake(int fd, short what, void *arg)
 	(void)arg;
 }
 
-/* The descriptor may be blocking, but the loop saw that it is readable. */
-static void on_counter(int fd, short what, void *arg)
+static void on_eventfd(int fd, short what, void *arg)
 {
+	struct entry *e = arg;
 	eventfd_t ignored;
 
 	(void)what;
-	(void)arg;
-	(void)eventfd_read(fd, &ignored);
+	/* It may be blocking, but the loop saw that it is readable. */
+	if (e->is_counter)
+		(void)eventfd_read(fd, &ignored);
+	if (e->fn)
+		e->fn(e->ctx);
 }
 
 static void on_period(int fd, short what, void *arg)
@@ -95,7 +99,8 @@ struct event_base *loop_base(struct loop *l)
 	return l->base;
 }
 
-static int add(struct loop *l, int fd, short what, event_callback_fn fn, uint64_t every_ms)
+static int add(struct loop *l, const struct entry *like, int fd, short what, event_callback_fn fn,
+	       uint64_t every_ms)
 {
 	struct timeval tv = {.tv_sec = (time_t)(every_ms / 1000),
 			     .tv_usec = (suseconds_t)(every_ms % 1000 * 1000)};
@@ -103,6 +108,7 @@ static int add(struct loop *l, int fd, short what, event_callback_fn fn, uint64_
 
 	if (l->count == EVENTS_MAX)
 		return -ENOMEM;
+	*e = *like;
 	e->event = event_new(l->base, fd, (short)(what | EV_PERSIST), fn, e);
 	if (!e->event)
 		return -ENOMEM;
@@ -110,30 +116,30 @@ static int add(struct loop *l, int fd, short what, event_callback_fn fn, uint64_
 	return event_add(e->event, every_ms ? &tv : NULL) ? -ENOMEM : 0;
 }
 
-int loop_add_eventfd(struct loop *l, int fd, bool is_counter)
+int loop_add_eventfd(struct loop *l, int fd, bool is_counter, loop_fn fn, void *ctx)
 {
-	return add(l, fd, EV_READ, is_counter ? on_counter : on_wake, 0);
+	const struct entry e = {.is_counter = is_counter, .fn = fn, .ctx = ctx};
+
+	return add(l, &e, fd, EV_READ, on_eventfd, 0);
 }
 
 int loop_add_periodic(struct loop *l, uint64_t every_ms, loop_fn fn, void *ctx)
 {
-	l->entries[l->count].fn = fn;
-	l->entries[l->count].ctx = ctx;
-	return add(l, -1, 0, on_period, every_ms);
+	const struct entry e = {.fn = fn, .ctx = ctx};
+
+	return add(l, &e, -1, 0, on_period, every_ms);
 }
 
 int loop_add_signals(struct loop *l, void (*fn)(void *ctx, int signal), void *ctx)
 {
 	static const int signals[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2};
+	const struct entry e = {.signal_fn = fn, .ctx = ctx};
 	int err = 0;
 
 	if (signal(SIGPIPE, SIG_IGN) == SIG_ERR)
 		return -errno;
-	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]) && !err; i++) {
-		l->entries[l->count].signal_fn = fn;
-		l->entries[l->count].ctx = ctx;
-		err = add(l, signals[i], EV_SIGNAL, on_signal, 0);
-	}
+	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]) && !err; i++)
+		err = add(l, &e, signals[i], EV_SIGNAL, on_signal, 0);
 	return err;
 }
 

@@ -19,8 +19,10 @@ void loop_free(struct loop *l);
 /* For those who add events of their own; they free them before loop_free. */
 struct event_base *loop_base(struct loop *l);
 
-/* Wake up when `fd` is readable; an eventfd is emptied if `is_counter`. Returns 0 or -ENOMEM. */
-__attribute__((warn_unused_result)) int loop_add_eventfd(struct loop *l, int fd, bool is_counter);
+/* Wake up when `fd`, an eventfd, is readable, and call `fn` unless it is NULL. It is read first if
+ * `is_counter`; else whoever looks after it empties it. Returns 0 or -ENOMEM. */
+__attribute__((warn_unused_result)) int loop_add_eventfd(struct loop *l, int fd, bool is_counter,
+							 loop_fn fn, void *ctx);
 /* Call `fn` every `every_ms` milliseconds. Returns 0 or -ENOMEM. */
 __attribute__((warn_unused_result)) int loop_add_periodic(struct loop *l, uint64_t every_ms,
 							  loop_fn fn, void *ctx);
