@@ -26,10 +26,13 @@ struct aead {
 	const char *name; /* static text */
 };
 
+/* OpenSSL's engine, for one thread. Returns 0 or -ENOMEM. A cipher that the library lacks is told
+ * by schedule_init. */
 __attribute__((warn_unused_result)) int aead_ossl_new(struct aead **out);
 /* The library may use only what FIPS 140 approves. */
 bool aead_ossl_is_fips(void);
-/* -ENOTSUP where the CPU lacks what the engine needs. Exists only with HAVE_IPSEC_MB. */
+/* ipsec-mb's engine, for one thread; exists only with HAVE_IPSEC_MB. Returns 0, -ENOMEM, or
+ * -ENOTSUP where the CPU lacks what it needs. */
 __attribute__((warn_unused_result)) int aead_mb_new(struct aead **out);
 
 #endif

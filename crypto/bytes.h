@@ -50,6 +50,7 @@ struct reader reader_sub(struct reader *r, size_t n);
 /* All bytes that are left. */
 struct view reader_rest(struct reader *r);
 
+/* Count of bytes that are left; 0 once a read failed. */
 size_t reader_left(const struct reader *r);
 /* No read failed so far. */
 bool reader_ok(const struct reader *r);

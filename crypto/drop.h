@@ -40,7 +40,7 @@ enum drop {
 #define X(name, word) DROP_##name,
 	DROP_REASONS(X)
 #undef X
-	DROP_COUNT
+		DROP_COUNT
 };
 
 /* The word of a reason, as in the metrics; `d` < DROP_COUNT. */
