@@ -36,12 +36,14 @@
 	X(RATE_LIMITED, "rate_limited")                                                            \
 	X(FILTERED, "filtered")
 
+/* clang-format off */
 enum drop {
 #define X(name, word) DROP_##name,
 	DROP_REASONS(X)
 #undef X
-		DROP_COUNT
+	DROP_COUNT
 };
+/* clang-format on */
 
 /* The word of a reason, as in the metrics; `d` < DROP_COUNT. */
 const char *drop_name(enum drop d);
