@@ -236,6 +236,11 @@ static int make_acceptor(struct gateway *g, char *why, size_t why_len)
 static int start_threads(struct gateway *g, char *why, size_t why_len)
 {
 	int err = worker_set_start(&g->workers, why, why_len);
+	if (err != 0 && g->config->io_engine == IO_ENGINE_URING)
+		snprintf(why, why_len,
+			 "io_uring cannot be used here (%s): say `io-engine auto`, or permit it "
+			 "(kernel.io_uring_disabled, the container's system call filter)",
+			 strerror(-err));
 	if (err != 0 || g->observer == NULL)
 		return err;
 	err = observer_start(g->observer);

@@ -2,6 +2,7 @@
 #include "server/admin/metrics.h"
 
 #include <stdbool.h>
+#include <stdio_ext.h>
 #include <stdlib.h>
 
 #include "server/admin/metrics_families.h"
@@ -16,6 +17,7 @@ char *metrics_print(const struct metrics_input *in, enum metrics_format format,
 	m.f = open_memstream(&text, len);
 	if (m.f == NULL)
 		return NULL;
+	(void)__fsetlocking(m.f, FSETLOCKING_BYCALLER);
 	switch (scope) {
 	case METRICS_SERVER:
 		metrics_process(&m, in);
@@ -47,7 +49,7 @@ char *metrics_of(struct observer *o, enum metrics_format format, enum metrics_sc
 		 size_t *len)
 {
 	const struct observer_setup *s = observer_get_setup(o);
-	struct metrics_worker *workers = calloc(s->worker_count, sizeof(*workers));
+	struct metrics_worker *workers = calloc(s->worker_count + 1u, sizeof(*workers));
 	if (workers == NULL)
 		return NULL;
 	struct metrics_input in = {

@@ -58,10 +58,24 @@ static size_t utf8_len(const unsigned char *s)
 	return 0;
 }
 
+/* Most text is nothing but ASCII that needs no escape. */
+static size_t plain_len(const unsigned char *s)
+{
+	size_t n = 0;
+	while (s[n] >= ' ' && s[n] < 0x7f && s[n] != '"' && s[n] != '\\')
+		n++;
+	return n;
+}
+
 static void value_print(FILE *f, const char *text)
 {
 	const unsigned char *s = (const unsigned char *)text;
 	while (*s != '\0') {
+		size_t plain = plain_len(s);
+		fwrite(s, 1, plain, f);
+		s += plain;
+		if (*s == '\0')
+			return;
 		size_t n = utf8_len(s);
 		if (*s == '\n')
 			fputs("\\n", f);
@@ -78,7 +92,9 @@ static void value_print(FILE *f, const char *text)
 static void labels_print(const struct metrics_text *m, const struct label *labels, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
-		fprintf(m->f, "%c%s=\"", i == 0 ? '{' : ',', labels[i].name);
+		fputc(i == 0 ? '{' : ',', m->f);
+		fputs(labels[i].name, m->f);
+		fputs("=\"", m->f);
 		value_print(m->f, labels[i].value);
 		fputc('"', m->f);
 	}
