@@ -14,30 +14,6 @@
 #define RETRY_MS  20
 #define NS_PER_MS 1000000L
 
-/* The engine keeps the setup, so its arrays must live as long. */
-static int setup_copy(const struct io_setup *s, struct io_setup *out)
-{
-	int *sockets = calloc(s->socket_count, sizeof(*sockets));
-	bool *has_pktinfo = calloc(s->socket_count, sizeof(*has_pktinfo));
-	if (!sockets || !has_pktinfo) {
-		free(sockets);
-		free(has_pktinfo);
-		return -ENOMEM;
-	}
-	memcpy(sockets, s->sockets, s->socket_count * sizeof(*sockets));
-	memcpy(has_pktinfo, s->has_pktinfo, s->socket_count * sizeof(*has_pktinfo));
-	*out = *s;
-	out->sockets = sockets;
-	out->has_pktinfo = has_pktinfo;
-	return 0;
-}
-
-static void setup_free(const int *sockets, const bool *has_pktinfo)
-{
-	free((void *)(uintptr_t)sockets);
-	free((void *)(uintptr_t)has_pktinfo);
-}
-
 static int uring_new(const struct io_setup *s, struct io **out)
 {
 	if (s->disabled_features & FEATURE_URING)
@@ -64,13 +40,15 @@ static void note_why(int err, char *note, size_t note_len)
 	else if (err == -ENOMEM)
 		why = "there is not enough memory for io_uring (RLIMIT_MEMLOCK may be too small)";
 	if (why)
-		snprintf(note, note_len, "%s", why);
+		(void)snprintf(note, note_len, "%s", why);
 	else
-		snprintf(note, note_len, "io_uring failed: %s", strerrordesc_np(-err));
+		(void)snprintf(note, note_len, "io_uring failed: %s", strerrordesc_np(-err));
 }
 
-static int engine_new(const struct io_setup *s, struct io **out, char *note, size_t note_len)
+int io_new(const struct io_setup *s, struct io **out, char *note, size_t note_len)
 {
+	assert(s->socket_count >= 1 && s->socket_count <= IO_SOCKETS_MAX);
+	note[0] = '\0';
 	if (s->choice == IO_ENGINE_EPOLL)
 		return io_epoll_new(s, out);
 	int err = uring_new(s, out);
@@ -80,26 +58,11 @@ static int engine_new(const struct io_setup *s, struct io **out, char *note, siz
 	return s->choice == IO_ENGINE_URING ? err : io_epoll_new(s, out);
 }
 
-int io_new(const struct io_setup *s, struct io **out, char *note, size_t note_len)
-{
-	assert(s->socket_count >= 1 && s->socket_count <= IO_SOCKETS_MAX);
-	note[0] = '\0';
-	struct io_setup own;
-	int err = setup_copy(s, &own);
-	if (err)
-		return err;
-	err = engine_new(&own, out, note, note_len);
-	if (err)
-		setup_free(own.sockets, own.has_pktinfo);
-	return err;
-}
-
 void io_free(struct io *io)
 {
 	if (!io)
 		return;
 	io->ops->fini(io);
-	setup_free(io->setup.sockets, io->setup.has_pktinfo);
 	free(io);
 }
 

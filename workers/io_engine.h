@@ -19,7 +19,9 @@ struct io_ops {
 /* The head of each engine's own struct. */
 struct io {
 	const struct io_ops *ops;
-	struct io_setup setup; /* its arrays are copies that live until io_free */
+	struct io_setup setup; /* its arrays are the two here */
+	int sockets[IO_SOCKETS_MAX];
+	bool has_pktinfo[IO_SOCKETS_MAX];
 	struct io_stats stats;
 };
 
@@ -27,6 +29,18 @@ struct io {
 __attribute__((warn_unused_result)) int io_epoll_new(const struct io_setup *s, struct io **out);
 __attribute__((warn_unused_result)) int io_uring_engine_new(const struct io_setup *s,
 							    struct io **out);
+
+/* Fill the head of a new engine; `s` and its arrays are copied. */
+static inline void io_init(struct io *io, const struct io_ops *ops, const struct io_setup *s)
+{
+	*io = (struct io){.ops = ops, .setup = *s};
+	for (unsigned i = 0; i < s->socket_count; i++) {
+		io->sockets[i] = s->sockets[i];
+		io->has_pktinfo[i] = s->has_pktinfo[i];
+	}
+	io->setup.sockets = io->sockets;
+	io->setup.has_pktinfo = io->has_pktinfo;
+}
 
 static inline void io_done(struct io *io, struct buffer *b, bool is_tun, int result)
 {

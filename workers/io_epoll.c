@@ -404,7 +404,7 @@ int io_epoll_new(const struct io_setup *s, struct io **out)
 	struct engine *e = calloc(1, sizeof(*e));
 	if (!e)
 		return -ENOMEM;
-	e->io = (struct io){.ops = &epoll_ops, .setup = *s};
+	io_init(&e->io, &epoll_ops, s);
 	e->tun_flags = -1;
 	e->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	int err = e->epoll_fd < 0 ? -errno : unblock_tun(e);

@@ -203,7 +203,7 @@ int io_uring_engine_new(const struct io_setup *s, struct io **out)
 	struct uring *e = calloc(1, sizeof(*e));
 	if (!e)
 		return -ENOMEM;
-	e->io = (struct io){.ops = &uring_ops, .setup = *s};
+	io_init(&e->io, &uring_ops, s);
 	int err = uring_init(e);
 	if (err) {
 		free(e);
