@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "crypto/secret.h"
+#include "tests/support/skip.h"
 
 static void secret_equal_sees_every_bit(void **state)
 {
@@ -91,7 +92,7 @@ static void secret_alloc_keeps_pages_out_of_dumps(void **state)
 {
 	(void)state;
 	if (!can_see_dump_flags())
-		skip();
+		SKIP_TEST("the kernel does not tell which pages are dumped");
 	uint8_t *p = secret_alloc(100);
 	assert_non_null(p);
 	assert_true(is_kept_out_of_dumps(p));
