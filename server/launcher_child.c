@@ -64,7 +64,7 @@ static void answer_result(const struct child *c, enum launcher_kind kind, int re
 {
 	uint8_t buf[LAUNCHER_ANSWER_MAX];
 	struct writer w = writer_init(buf, sizeof(buf));
-	writer_u8(&w, kind);
+	writer_u8(&w, (uint8_t)kind);
 	writer_u32(&w, (uint32_t)result);
 	answer(c, &w);
 }

@@ -95,17 +95,17 @@ static void workers_have_a_series_each(void **state)
 {
 	(void)state;
 	static const char *const lines[] = {
-		"shardvpn_worker_info{worker=\"1\",cpu=\"3\",io_engine=\"io_uring\",aead_engine="
-		"\"openssl\"} 1",
-		"shardvpn_worker_info{worker=\"2\",cpu=\"any\",io_engine=\"epoll\",aead_engine="
-		"\"openssl\"} 1",
+		("shardvpn_worker_info{worker=\"1\",cpu=\"3\",io_engine=\"io_uring\",aead_engine="
+		 "\"openssl\"} 1"),
+		("shardvpn_worker_info{worker=\"2\",cpu=\"any\",io_engine=\"epoll\",aead_engine="
+		 "\"openssl\"} 1"),
 		"# TYPE shardvpn_link_received_bytes_total counter",
-		"shardvpn_link_received_bytes_total{worker=\"1\",proto=\"udp\"} "
-		"18446744073709551615",
+		("shardvpn_link_received_bytes_total{worker=\"1\",proto=\"udp\"} "
+		 "18446744073709551615"),
 		"shardvpn_worker_busy_seconds_total{worker=\"2\"} 1.500000001",
 		"shardvpn_worker_wakeups_total{worker=\"2\",cause=\"timer\"} 4",
-		"shardvpn_dropped_packets_total{worker=\"1\",direction=\"egress\",reason="
-		"\"no_route\"} 5",
+		("shardvpn_dropped_packets_total{worker=\"1\",direction=\"egress\",reason="
+		 "\"no_route\"} 5"),
 		"shardvpn_handoff_ring_depth{worker=\"2\"} 7",
 		"shardvpn_handoff_ring_capacity 256",
 		"shardvpn_uring_submissions_total{worker=\"1\"} 6",
@@ -160,8 +160,8 @@ static void the_control_side_is_in_the_snapshot(void **state)
 		"shardvpn_control_packets_total{direction=\"received\",opcode=\"ack_v1\"} 7",
 		"shardvpn_control_packets_total{direction=\"sent\",opcode=\"control_v1\"} 8",
 		"shardvpn_control_retransmits_total 9",
-		"shardvpn_dropped_packets_total{worker=\"acceptor\",direction=\"ingress\",reason="
-		"\"control_hmac\"} 10",
+		("shardvpn_dropped_packets_total{worker=\"acceptor\",direction=\"ingress\",reason="
+		 "\"control_hmac\"} 10"),
 		"shardvpn_address_pool_size{family=\"ipv4\"} 11",
 		"shardvpn_address_pool_used{family=\"ipv6\"} 12",
 		"shardvpn_address_pool_exhausted_total{family=\"ipv4\"} 13",
