@@ -269,8 +269,10 @@ static int check_callback(int is_ok, X509_STORE_CTX *store)
 	struct verification *v = SSL_get_ex_data(ssl, verify_ex_index());
 	X509 *cert = X509_STORE_CTX_get_current_cert(store);
 	int depth = X509_STORE_CTX_get_error_depth(store);
-	if (!is_ok && is_forgiven(v, store, cert))
+	if (!is_ok && is_forgiven(v, store, cert)) {
+		X509_STORE_CTX_set_error(store, X509_V_OK);
 		return 1;
+	}
 	if (is_ok && cert && check_certificate(v, cert, depth))
 		return 1;
 	if (is_ok)

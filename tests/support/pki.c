@@ -137,6 +137,14 @@ const char *pki_key(const struct pki_name *n)
 	return n->key_pem;
 }
 
+char *pki_encrypted_key(const struct pki_name *n, const char *password)
+{
+	BIO *bio = BIO_new(BIO_s_mem());
+	MUST(bio && PEM_write_bio_PrivateKey(bio, n->key, EVP_aes_128_cbc(), NULL, 0, NULL,
+					     (void *)(uintptr_t)password));
+	return bio_text(bio);
+}
+
 char *pki_crl(const struct pki_name *ca, long serial, int64_t next_update)
 {
 	X509_CRL *crl = X509_CRL_new();

@@ -30,6 +30,8 @@ void pki_free(struct pki_name *n);
 /* PEM; the text stays the name's. */
 const char *pki_cert(const struct pki_name *n);
 const char *pki_key(const struct pki_name *n);
+/* The key in PEM, under a password; the caller frees it. */
+char *pki_encrypted_key(const struct pki_name *n, const char *password);
 /* A CRL in PEM that revokes `serial` (0: none), until `next_update`; the caller frees it. */
 char *pki_crl(const struct pki_name *ca, long serial, int64_t next_update);
 
