@@ -1,0 +1,532 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "crypto/packet.h"
+#include "tests/sim/stage.h"
+
+static int set_up(void **state)
+{
+	struct stage *s = test_calloc(1, sizeof(*s));
+
+	stage_init(s);
+	*state = s;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	stage_fini(*state);
+	test_free(*state);
+	return 0;
+}
+
+static const char *ifconfig_of(const struct stage_client *c)
+{
+	const char *at = strstr(c->push, ",ifconfig ");
+
+	return at ? at + strlen(",ifconfig ") : "";
+}
+
+static bool has_address(const struct stage_client *c, const char *addr)
+{
+	return strncmp(ifconfig_of(c), addr, strlen(addr)) == 0 &&
+	       ifconfig_of(c)[strlen(addr)] == ' ';
+}
+
+static bool has_command(void *client)
+{
+	return ((struct stage_client *)client)->command[0];
+}
+
+static bool are_all_up(void *ctx)
+{
+	for (struct stage_client *c = ((struct stage *)ctx)->clients; c; c = c->next)
+		if (!stage_is_up(c))
+			return false;
+	return true;
+}
+
+static bool has_one_peer(void *ctx)
+{
+	return stage_peers(ctx) == 1;
+}
+
+static bool has_no_peer(void *ctx)
+{
+	return stage_peers(ctx) == 0;
+}
+
+/* --- connecting --- */
+
+static void acceptor_takes_a_client_through_to_its_address(void **state)
+{
+	struct stage *s = *state;
+	struct stage_client *c;
+	const struct stage_worker *w = &s->workers[1];
+
+	stage_start(s);
+	c = stage_connect(s, "alice");
+	stage_wait_up(c);
+	stage_until(s, has_one_peer, s);
+	assert_true(has_address(c, "10.8.0.2"));
+	assert_non_null(strstr(c->push, ",peer-id 0,"));
+	assert_int_equal(w->adds, 1);
+	assert_int_equal(w->installs, 1);
+	assert_int_equal(w->last_cipher, CIPHER_AES_256_GCM);
+	assert_int_equal(route_table_count(s->routes), 1);
+	assert_int_equal(stage_stop(s), 0);
+	assert_int_equal(s->workers[1].stops, 1);
+	assert_int_equal(s->workers[2].stops, 1);
+}
+
+static void acceptor_spreads_clients_over_the_workers(void **state)
+{
+	enum { COUNT = 8 };
+	struct stage *s = *state;
+	char name[16];
+
+	stage_start(s);
+	for (int i = 0; i < COUNT; i++) {
+		snprintf(name, sizeof(name), "client%d", i);
+		stage_connect(s, name);
+	}
+	stage_until(s, are_all_up, s);
+	assert_int_equal(s->workers[1].adds, COUNT / 2);
+	assert_int_equal(s->workers[2].adds, COUNT / 2);
+}
+
+static void acceptor_takes_control_packets_that_landed_at_a_worker(void **state)
+{
+	struct stage *s = *state;
+	struct stage_client *c;
+
+	stage_start(s);
+	c = stage_connect(s, "alice");
+	c->is_through_worker = true;
+	stage_wait_up(c);
+	stage_pass(s, 20);
+	/* Each buffer came home, in chains. */
+	assert_true(s->workers[1].homes > 0);
+}
+
+static void acceptor_passes_leaked_data_packets_to_their_owners(void **state)
+{
+	static const uint8_t to_first[] = {9 << 3, 0, 0, 5, 1, 2, 3};	   /* peer-id 5: slot 5 */
+	static const uint8_t to_second[] = {9 << 3, 0, 0, 200, 1, 2, 3};   /* slot 200 */
+	static const uint8_t without_id[] = {6 << 3, 1, 2, 3, 4, 5, 6, 7}; /* by its address */
+	static const uint8_t too_short[] = {9 << 3, 0};
+	struct stage *s = *state;
+	int fd;
+
+	stage_start(s);
+	fd = stage_socket(s);
+	assert_true(send(fd, to_first, sizeof(to_first), 0) > 0);
+	assert_true(send(fd, to_second, sizeof(to_second), 0) > 0);
+	assert_true(send(fd, to_second, sizeof(to_second), 0) > 0);
+	assert_true(send(fd, too_short, sizeof(too_short), 0) > 0);
+	stage_pass(s, 50);
+	assert_int_equal(s->workers[1].datagrams, 1);
+	assert_int_equal(s->workers[2].datagrams, 2);
+	assert_true(send(fd, without_id, sizeof(without_id), 0) > 0);
+	stage_pass(s, 50);
+	assert_int_equal(s->workers[1].datagrams + s->workers[2].datagrams, 4);
+	close(fd);
+}
+
+/* More than it has buffers: all come home and are used again. */
+static void acceptor_reuses_the_buffers_of_leaked_packets(void **state)
+{
+	static const uint8_t packet[] = {9 << 3, 0, 0, 5, 1, 2, 3};
+	struct stage *s = *state;
+	int fd;
+
+	stage_start(s);
+	fd = stage_socket(s);
+	for (int i = 0; i < 40; i++) {
+		for (int k = 0; k < 10; k++)
+			assert_true(send(fd, packet, sizeof(packet), 0) > 0);
+		stage_pass(s, 5);
+	}
+	stage_pass(s, 50);
+	assert_int_equal(s->workers[1].datagrams, 400);
+	close(fd);
+}
+
+/* --- replacing --- */
+
+static void acceptor_lets_a_name_move_on_only_when_the_old_peer_is_gone(void **state)
+{
+	struct stage *s = *state;
+	struct stage_client *old, *next;
+
+	stage_start(s);
+	old = stage_connect(s, "alice");
+	stage_wait_up(old);
+	stage_until(s, has_one_peer, s);
+	s->workers[1].is_holding = true;
+	next = stage_connect(s, "alice");
+	stage_pass(s, 300);
+	assert_int_equal(s->workers[1].removes, 1);
+	assert_false(stage_is_up(next));
+	stage_release(s, 1);
+	stage_wait_up(next);
+	assert_true(has_address(next, "10.8.0.2"));
+	stage_until(s, has_one_peer, s);
+	assert_int_equal(route_table_count(s->routes), 1);
+}
+
+static void acceptor_lets_several_of_one_name_in_with_duplicate_cn(void **state)
+{
+	struct stage *s = *state;
+
+	s->config.is_duplicate_cn = true;
+	stage_start(s);
+	stage_connect(s, "alice");
+	stage_connect(s, "alice");
+	stage_connect(s, "alice");
+	stage_until(s, are_all_up, s);
+	assert_int_equal(stage_peers(s), 3);
+	assert_int_equal(s->workers[1].removes + s->workers[2].removes, 0);
+}
+
+/* security.md, S-19: a new session from a live client's address changes nothing for that until the
+ * new one is authenticated. */
+static void acceptor_keeps_the_old_session_until_its_successor_is_authenticated(void **state)
+{
+	struct stage *s = *state;
+	struct stage_client *c;
+	const char reset[] = "\x38"
+			     "newsid01"
+			     "\0\0\0\0\0";
+
+	stage_start(s);
+	c = stage_connect(s, "alice");
+	stage_wait_up(c);
+	stage_until(s, has_one_peer, s);
+	assert_true(send(c->fd, reset, 14, 0) == 14);
+	stage_pass(s, 50);
+	assert_int_equal(s->workers[1].removes, 0);
+	stage_reconnect(c);
+	stage_wait_up(c);
+	stage_until(s, has_one_peer, s);
+	assert_true(has_address(c, "10.8.0.2"));
+	assert_int_equal(s->workers[1].removes, 1);
+}
+
+static void acceptor_replaces_whoever_is_not_authenticated_at_an_address(void **state)
+{
+	struct stage *s = *state;
+	struct stage_client *c;
+
+	stage_start(s);
+	c = stage_connect(s, "alice");
+	for (int i = 0; i < 5; i++) {
+		stage_pass(s, 3);
+		stage_reconnect(c);
+	}
+	stage_wait_up(c);
+	stage_until(s, has_one_peer, s);
+	assert_int_equal(route_table_count(s->routes), 1);
+}
+
+/* --- limits --- */
+
+static void acceptor_refuses_clients_beyond_the_pool_but_not_their_successors(void **state)
+{
+	struct stage *s = *state;
+	struct stage_client *first, *second, *late;
+
+	s->config.pool_end = s->config.pool_start;
+	s->config.pool_end.bytes[3]++; /* two addresses */
+	stage_start(s);
+	first = stage_connect(s, "alice");
+	second = stage_connect(s, "bob");
+	stage_wait_up(first);
+	stage_wait_up(second);
+	late = stage_connect(s, "carol");
+	stage_until(s, has_command, late);
+	assert_memory_equal(late->command, "AUTH_FAILED", 11);
+	assert_false(stage_is_up(late));
+	stage_drop(late);
+	/* A known name gets its own address again, full or not. */
+	stage_reconnect(first);
+	stage_wait_up(first);
+	assert_int_equal(stage_peers(s), 2);
+}
+
+static void acceptor_counts_half_open_clients_against_max_clients(void **state)
+{
+	struct stage *s = *state;
+	struct stage_client *c;
+
+	s->config.max_clients = 1;
+	stage_start(s);
+	c = stage_connect(s, "alice");
+	stage_wait_up(c);
+	c = stage_connect(s, "bob");
+	stage_pass(s, 300);
+	assert_false(stage_is_up(c));
+	assert_int_equal(stage_peers(s), 1);
+}
+
+static bool ask_for_cookie(int fd, uint32_t n, uint8_t reply[26])
+{
+	uint8_t reset[14] = {7 << 3, 1};
+
+	memcpy(reset + 2, &n, sizeof(n));
+	return send(fd, reset, sizeof(reset), 0) == 14 && recv(fd, reply, 26, 0) == 26;
+}
+
+static void send_third_packet(int fd, uint32_t n, const uint8_t reply[26])
+{
+	uint8_t ack[22] = {5 << 3, 1};
+
+	memcpy(ack + 2, &n, sizeof(n));
+	ack[9] = 1;
+	memcpy(ack + 14, reply + 1, 8);
+	assert_int_equal(send(fd, ack, sizeof(ack), 0), 22);
+}
+
+static void open_half(struct stage *s, int fd, uint32_t n)
+{
+	uint8_t reply[26];
+	int tries = 0;
+
+	while (!ask_for_cookie(fd, n, reply)) {
+		stage_pass(s, 2);
+		assert_true(++tries < 100);
+	}
+	send_third_packet(fd, n, reply);
+}
+
+/* The cap is 64 here, and an honest client gets past three times as many that only hold places. */
+static void acceptor_evicts_half_open_clients_that_do_not_go_on(void **state)
+{
+	enum { COUNT = 200 };
+	struct stage *s = *state;
+	struct stage_client *c;
+	int fds[COUNT];
+
+	stage_start(s);
+	for (uint32_t i = 0; i < COUNT; i++) {
+		fds[i] = stage_socket(s);
+		open_half(s, fds[i], i);
+	}
+	c = stage_connect(s, "alice");
+	stage_wait_up(c);
+	for (int i = 0; i < COUNT; i++)
+		close(fds[i]);
+}
+
+static void acceptor_limits_the_answers_to_resets(void **state)
+{
+	struct stage *s = *state;
+	uint8_t reply[64];
+	unsigned replies = 0;
+	int fd;
+
+	s->config.connect_freq_initial_n = 3;
+	s->config.connect_freq_initial_s = 60;
+	stage_start(s);
+	fd = stage_socket(s);
+	for (uint32_t i = 0; i < 20; i++) {
+		uint8_t reset[14] = {7 << 3, 1, (uint8_t)i};
+
+		assert_int_equal(send(fd, reset, sizeof(reset), 0), 14);
+	}
+	stage_pass(s, 50);
+	while (recv(fd, reply, sizeof(reply), 0) > 0)
+		replies++;
+	assert_int_equal(replies, 3);
+	close(fd);
+}
+
+static void acceptor_limits_new_sessions_to_connect_freq(void **state)
+{
+	struct stage *s = *state;
+	struct stage_client *first, *second;
+
+	s->config.connect_freq_n = 1;
+	s->config.connect_freq_s = 3600;
+	stage_start(s);
+	first = stage_connect(s, "alice");
+	stage_wait_up(first);
+	second = stage_connect(s, "bob");
+	stage_pass(s, 300);
+	assert_false(stage_is_up(second));
+}
+
+static void acceptor_says_nothing_to_packets_that_prove_nothing(void **state)
+{
+	struct stage *s = *state;
+	uint8_t packet[200], reply[64];
+	int fd;
+
+	stage_start(s);
+	fd = stage_socket(s);
+	for (unsigned opcode = 0; opcode < 32; opcode++) {
+		if (opcode == OPCODE_HARD_RESET_CLIENT_V2)
+			continue;
+		for (size_t len = 0; len <= sizeof(packet); len += 7) {
+			memset(packet, 0x5A, sizeof(packet));
+			packet[0] = (uint8_t)(opcode << 3);
+			assert_true(send(fd, packet, len, 0) == (ssize_t)len);
+		}
+		stage_pass(s, 2);
+	}
+	stage_pass(s, 50);
+	assert_true(recv(fd, reply, sizeof(reply), 0) < 0);
+	close(fd);
+}
+
+/* --- later life --- */
+
+static bool has_two_keys(void *client)
+{
+	return ((struct stage_client *)client)->keys == 2;
+}
+
+static bool has_two_installs(void *ctx)
+{
+	return ((struct stage *)ctx)->workers[1].installs == 2;
+}
+
+static void acceptor_renegotiates_when_a_worker_says_that_a_key_is_used_up(void **state)
+{
+	struct stage *s = *state;
+	struct stage_client *c;
+	struct message m = {.kind = MESSAGE_KEY_EXHAUSTED, .peer_id = 0, .arg = 0};
+
+	stage_start(s);
+	c = stage_connect(s, "alice");
+	stage_wait_up(c);
+	stage_until(s, has_one_peer, s);
+	stage_say(s, 1, m);
+	stage_say(s, 1, m); /* said again until taken */
+	stage_until(s, has_two_keys, c);
+	stage_until(s, has_two_installs, s);
+	assert_int_equal(s->workers[1].last_key_id, 1);
+	stage_say(s, 1, m); /* the old key's trouble is over */
+	stage_pass(s, 100);
+	assert_int_equal(c->keys, 2);
+}
+
+static void acceptor_lets_a_client_go_that_says_so(void **state)
+{
+	struct stage *s = *state;
+	struct stage_client *c;
+
+	stage_start(s);
+	c = stage_connect(s, "alice");
+	stage_wait_up(c);
+	stage_until(s, has_one_peer, s);
+	stage_say(s, 1, (struct message){.kind = MESSAGE_PEER_EXIT, .peer_id = 0});
+	stage_until(s, has_no_peer, s);
+	assert_int_equal(route_table_count(s->routes), 0);
+}
+
+static void acceptor_ends_with_a_failed_worker(void **state)
+{
+	struct stage *s = *state;
+
+	stage_start(s);
+	stage_say(s, 2, (struct message){.kind = MESSAGE_FAILED, .arg = 5});
+	assert_int_equal(stage_wait_end(s), 1);
+	assert_int_equal(s->workers[1].stops, 1);
+}
+
+static void acceptor_tells_clients_to_connect_again_at_its_end(void **state)
+{
+	struct stage *s = *state;
+	struct stage_client *a, *b;
+
+	s->config.explicit_exit_notify = 2;
+	stage_start(s);
+	a = stage_connect(s, "alice");
+	b = stage_connect(s, "bob");
+	stage_wait_up(a);
+	stage_wait_up(b);
+	assert_int_equal(stage_stop(s), 0);
+	assert_string_equal(a->command, "RESTART,[N]");
+	assert_string_equal(b->command, "RESTART,[N]");
+}
+
+static void acceptor_ends_in_the_middle_of_handshakes(void **state)
+{
+	struct stage *s = *state;
+	char name[16];
+
+	s->config.explicit_exit_notify = 1;
+	stage_start(s);
+	for (int i = 0; i < 20; i++) {
+		snprintf(name, sizeof(name), "client%d", i);
+		stage_connect(s, name);
+	}
+	stage_pass(s, 8);
+	assert_int_equal(stage_stop(s), 0);
+}
+
+/* A worker that does not read while many come and go: its ring fills up, and everything arrives in
+ * order in the end. */
+static void acceptor_loses_nothing_to_a_deaf_worker(void **state)
+{
+	struct stage *s = *state;
+	struct stage_client *c;
+
+	stage_start(s);
+	c = stage_connect(s, "alice");
+	stage_wait_up(c);
+	stage_until(s, has_one_peer, s);
+	s->workers[1].is_deaf = true;
+	for (int i = 0; i < 5; i++) {
+		stage_reconnect(c);
+		stage_pass(s, 60);
+	}
+	assert_false(stage_is_up(c));
+	s->workers[1].is_deaf = false;
+	stage_reconnect(c);
+	stage_wait_up(c);
+	stage_until(s, has_one_peer, s);
+	assert_int_equal(route_table_count(s->routes), 1);
+	assert_true(has_address(c, "10.8.0.2"));
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+		TEST(acceptor_takes_a_client_through_to_its_address),
+		TEST(acceptor_spreads_clients_over_the_workers),
+		TEST(acceptor_takes_control_packets_that_landed_at_a_worker),
+		TEST(acceptor_passes_leaked_data_packets_to_their_owners),
+		TEST(acceptor_reuses_the_buffers_of_leaked_packets),
+		TEST(acceptor_lets_a_name_move_on_only_when_the_old_peer_is_gone),
+		TEST(acceptor_lets_several_of_one_name_in_with_duplicate_cn),
+		TEST(acceptor_keeps_the_old_session_until_its_successor_is_authenticated),
+		TEST(acceptor_replaces_whoever_is_not_authenticated_at_an_address),
+		TEST(acceptor_refuses_clients_beyond_the_pool_but_not_their_successors),
+		TEST(acceptor_counts_half_open_clients_against_max_clients),
+		TEST(acceptor_evicts_half_open_clients_that_do_not_go_on),
+		TEST(acceptor_limits_the_answers_to_resets),
+		TEST(acceptor_limits_new_sessions_to_connect_freq),
+		TEST(acceptor_says_nothing_to_packets_that_prove_nothing),
+		TEST(acceptor_renegotiates_when_a_worker_says_that_a_key_is_used_up),
+		TEST(acceptor_lets_a_client_go_that_says_so),
+		TEST(acceptor_ends_with_a_failed_worker),
+		TEST(acceptor_tells_clients_to_connect_again_at_its_end),
+		TEST(acceptor_ends_in_the_middle_of_handshakes),
+		TEST(acceptor_loses_nothing_to_a_deaf_worker),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
