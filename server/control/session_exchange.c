@@ -271,7 +271,9 @@ static void read_exchange(struct session *s, struct view message, uint64_t now_m
 bool session_may_start_tls(const struct session *s)
 {
 	const struct key_state *k = s->primary;
-	return !s->is_server && !k->tls && !k->is_failed && k->reliable.next_recv > 0 &&
+	struct view reset;
+	bool has_reset = k->reliable.next_recv > 0 || reliable_peek(&k->reliable, &reset);
+	return !s->is_server && !k->tls && !k->is_failed && has_reset &&
 	       reliable_is_all_acked(&k->reliable);
 }
 
