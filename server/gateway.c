@@ -52,7 +52,7 @@ uint32_t gateway_peer_id_limit(uint32_t max_clients)
 {
 	uint64_t rounds = ((uint64_t)max_clients + STEERING_SLOTS - 1) / STEERING_SLOTS;
 	uint64_t limit = STEERING_SLOTS * (2 * rounds + 4);
-	uint64_t most = PEER_ID_NONE / STEERING_SLOTS * STEERING_SLOTS;
+	uint64_t most = PEER_ID_NONE - PEER_ID_NONE % STEERING_SLOTS;
 	return (uint32_t)(limit < most ? limit : most);
 }
 
@@ -176,6 +176,8 @@ static int give_up_root(struct gateway *g, char *why, size_t why_len)
 		log_line(LOG_NOTE, "UID set to %s", c->user);
 	if (err == 0 && c->group != NULL)
 		log_line(LOG_NOTE, "GID set to %s", c->group);
+	if (err == 0 && c->user != NULL && g->uid != 0)
+		log_line(LOG_NOTE, "Capabilities retained: CAP_NET_ADMIN");
 	return err;
 }
 

@@ -100,11 +100,12 @@ static void answer_send(struct connection *c, const struct answer *a, bool is_he
 				  "%sConnection: close\r\n\r\n",
 				  a->status, status_text(a->status), a->type, len,
 				  a->status == 405 ? "Allow: GET, HEAD\r\n" : "");
-	if (is_head)
-		free(a->text);
-	else if (a->text == NULL)
+	bool is_taken = false;
+	if (!is_head && a->text != NULL)
+		is_taken = evbuffer_add_reference(out, text, len, text_free, a->text) == 0;
+	else if (!is_head)
 		(void)evbuffer_add(out, text, len);
-	else if (evbuffer_add_reference(out, a->text, a->len, text_free, a->text) != 0)
+	if (!is_taken)
 		free(a->text);
 	c->is_answered = true;
 	connection_limit(c, ANSWER_TIME_S);

@@ -13,8 +13,10 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -355,6 +357,30 @@ static void the_first_process_waits_for_the_daemon(void **state)
 	assert_int_equal(in_child(daemon_that_dies), 1);
 }
 
+#ifdef HAVE_SYSTEMD
+/* What the service manager hears. */
+static void systemd_is_told(void **state)
+{
+	(void)state;
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+	char text[256] = "", pid[32];
+	int fd = socket(AF_UNIX, SOCK_DGRAM, 0);
+	snprintf(a.sun_path, sizeof(a.sun_path), "%s/notify", dir);
+	assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof(a)), 0);
+	assert_int_equal(setenv("NOTIFY_SOCKET", a.sun_path, 1), 0);
+	privilege_ready("2 workers");
+	assert_true(recv(fd, text, sizeof(text) - 1, MSG_DONTWAIT) > 0);
+	assert_int_equal(strncmp(text, "READY=1\nSTATUS=2 workers\n", 25), 0);
+	snprintf(pid, sizeof(pid), "MAINPID=%ld", (long)getpid());
+	assert_non_null(strstr(text, pid));
+	privilege_stopping();
+	assert_int_equal(recv(fd, text, sizeof(text) - 1, MSG_DONTWAIT), 10);
+	assert_memory_equal(text, "STOPPING=1", 10);
+	assert_int_equal(unsetenv("NOTIFY_SOCKET"), 0);
+	close(fd);
+}
+#endif
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -373,6 +399,9 @@ int main(void)
 						remove_dir),
 		cmocka_unit_test_setup_teardown(the_pid_file_has_our_number, make_dir, remove_dir),
 		cmocka_unit_test(the_first_process_waits_for_the_daemon),
+#ifdef HAVE_SYSTEMD
+		cmocka_unit_test_setup_teardown(systemd_is_told, make_dir, remove_dir),
+#endif
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
