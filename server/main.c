@@ -72,7 +72,7 @@ static int open_log(const struct config *c)
 static void log_start(const struct config_report *r)
 {
 	for (size_t i = 0; i < r->warning_count; i++)
-		log_line(LOG_WARN, "%s", r->warnings[i]);
+		log_line(LOG_WARN, "WARNING: %s", r->warnings[i]);
 	log_line(LOG_NOTE, "%s", config_version_line());
 	log_line(LOG_NOTE, "library versions: %s", crypto_version());
 }
