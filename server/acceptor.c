@@ -220,7 +220,6 @@ static void on_status(void *ctx)
 
 	clock_update(a);
 	snapshots_begin(a->snapshots, true);
-	a->has_more = true;
 }
 
 /* Somebody scrapes, and waits for the picture. */

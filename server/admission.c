@@ -13,7 +13,8 @@
 #include "server/shared.h"
 #include "workers/udp.h"
 
-#define LOGS_PER_S    10 /* of what strangers can cause (security.md, section 4.2) */
+#define LOGS_PER_S    10  /* of what strangers can cause (security.md, section 4.2) */
+#define TALKERS_PER_S 100 /* handshakes that may log: each proved its address */
 #define CRL_CHECK_MS  1000
 #define PREFIX_BURST  500 /* security.md, P-3 */
 #define PREFIX_PER_S  100
@@ -288,6 +289,7 @@ static bool is_within_limits(struct admission *a)
 static struct client *admit(struct admission *a, const struct link_addr *from,
 			    const struct initial_result *r)
 {
+	static struct log_limit limit;
 	struct acceptor_shared *s = a->shared;
 	struct session_start start = {
 		.own_sid = r->server_sid,
@@ -303,6 +305,7 @@ static struct client *admit(struct admission *a, const struct link_addr *from,
 	c = clients_add(s->clients, from, &r->server_sid, &r->client_sid, s->now_ms);
 	if (!c)
 		return NULL;
+	c->is_quiet = !log_limit_pass(&limit, s->now_ms, TALKERS_PER_S);
 	start.is_ipv6 = client_is_ipv6(c);
 	if (session_new(&a->session, a->tls, &start, &c->session)) {
 		removal_start(s, c, CLIENT_END_NONE);

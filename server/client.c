@@ -14,6 +14,11 @@ void client_set_prefix(struct client *c)
 		 c->common_name[0] ? "/" : "", addr);
 }
 
+bool client_may_log(const struct client *c)
+{
+	return c->is_authenticated || !c->is_quiet;
+}
+
 bool client_is_ipv6(const struct client *c)
 {
 	const union sockaddr_any *r = &c->link.remote;

@@ -74,6 +74,7 @@ struct client {
 	struct identity identity;	   /* locked at authentication (security.md, F-6) */
 	char *username;			   /* likewise; NULL before, or if none */
 	bool is_authenticated;
+	bool is_quiet;	   /* too many began at once: no lines before it is authenticated */
 	bool has_progress; /* half open: its TLS handshake has begun */
 
 	bool has_place, has_lease, is_peer_there;
@@ -105,6 +106,8 @@ struct client {
 
 /* Its log lines begin with "CN/address:port", or "address:port" before the name is known. */
 void client_set_prefix(struct client *c);
+/* Before it is authenticated a client is a stranger with an address, and may be one of a flood. */
+bool client_may_log(const struct client *c);
 /* Reached over IPv6; a mapped address is IPv4. */
 bool client_is_ipv6(const struct client *c);
 

@@ -105,8 +105,13 @@ static int take_lease(struct acceptor_shared *s, struct client *c)
 	static struct log_limit limit;
 	int err;
 
-	if (!s->pool)
+	if (!s->pool) {
+		log_client(LOG_INFO, c->prefix,
+			   "MULTI: no dynamic or static remote --ifconfig address is available for "
+			   "%s",
+			   c->prefix);
 		return 0;
+	}
 	err = ip_pool_take(s->pool, c->common_name, s->now_ms, &c->lease);
 	if (!err) {
 		c->has_lease = true;

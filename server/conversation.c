@@ -178,12 +178,9 @@ static void on_command(struct acceptor_shared *s, struct client *c, const char *
 	log_client(LOG_DEBUG, c->prefix, "unknown control command: '%s'", printable);
 }
 
-static void on_log(struct acceptor_shared *s, struct client *c, const struct session_event *e)
+static void on_log(struct client *c, const struct session_event *e)
 {
-	static struct log_limit limit;
-
-	/* Before it is authenticated, a client is a stranger with an address. */
-	if (c->is_authenticated || log_limit_pass(&limit, s->now_ms, 500))
+	if (client_may_log(c))
 		log_client((enum log_level)e->log_level, c->prefix, "%s", e->text);
 }
 
@@ -212,7 +209,7 @@ static void on_event(struct acceptor_shared *s, struct client *c, const struct s
 		on_renegotiation(s, c, e);
 		break;
 	case SESSION_EVENT_LOG:
-		on_log(s, c, e);
+		on_log(c, e);
 		break;
 	case SESSION_EVENT_CLOSED:
 		on_closed(s, c, e->reason);

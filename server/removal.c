@@ -118,7 +118,8 @@ void removal_start(struct acceptor_shared *s, struct client *c, enum client_end 
 
 	if (c->stage == CLIENT_REMOVED)
 		return;
-	log_end(c, end);
+	if (client_may_log(c))
+		log_end(c, end);
 	if (was_connected)
 		count_end(&s->count, end);
 	c->end = end;

@@ -61,6 +61,21 @@ static bool has_one_peer(void *ctx)
 	return stage_peers(ctx) == 1;
 }
 
+static bool has_two_peers(void *ctx)
+{
+	return stage_peers(ctx) == 2;
+}
+
+static bool has_eight_peers(void *ctx)
+{
+	return stage_peers(ctx) == 8;
+}
+
+static bool has_three_peers(void *ctx)
+{
+	return stage_peers(ctx) == 3;
+}
+
 static bool has_no_peer(void *ctx)
 {
 	return stage_peers(ctx) == 0;
@@ -101,6 +116,7 @@ static void acceptor_spreads_clients_over_the_workers(void **state)
 		stage_connect(s, name);
 	}
 	stage_until(s, are_all_up, s);
+	stage_until(s, has_eight_peers, s);
 	assert_int_equal(s->workers[1].adds, COUNT / 2);
 	assert_int_equal(s->workers[2].adds, COUNT / 2);
 }
@@ -195,7 +211,7 @@ static void acceptor_lets_several_of_one_name_in_with_duplicate_cn(void **state)
 	stage_connect(s, "alice");
 	stage_connect(s, "alice");
 	stage_until(s, are_all_up, s);
-	assert_int_equal(stage_peers(s), 3);
+	stage_until(s, has_three_peers, s);
 	assert_int_equal(s->workers[1].removes + s->workers[2].removes, 0);
 }
 
@@ -261,7 +277,7 @@ static void acceptor_refuses_clients_beyond_the_pool_but_not_their_successors(vo
 	/* A known name gets its own address again, full or not. */
 	stage_reconnect(first);
 	stage_wait_up(first);
-	assert_int_equal(stage_peers(s), 2);
+	stage_until(s, has_two_peers, s);
 }
 
 static void acceptor_counts_half_open_clients_against_max_clients(void **state)
@@ -273,6 +289,7 @@ static void acceptor_counts_half_open_clients_against_max_clients(void **state)
 	stage_start(s);
 	c = stage_connect(s, "alice");
 	stage_wait_up(c);
+	stage_until(s, has_one_peer, s);
 	c = stage_connect(s, "bob");
 	stage_pass(s, 300);
 	assert_false(stage_is_up(c));
