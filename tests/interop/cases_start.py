@@ -199,13 +199,14 @@ def end(pid):
 def device_made_before(t):
     """a multi-queue device made before is taken; one with a single queue is explained"""
     t.net.srv.ip('tuntap add dev tun0 mode tun multi_queue')
-    server = t.server()
+    server = t.server('dev tun0', drop=['dev'])
+    expect('tun1' not in t.net.srv.ip('-br link'), 'it made a device of its own')
     t.client().ping(100, 3)
     expect(server.process.stop() == 0, 'exit code after SIGTERM')
     expect('tun0' in t.net.srv.ip('-br link'), 'it removed a device that it had not made')
     t.net.srv.ip('link del tun0')
     t.net.srv.ip('tuntap add dev tun0 mode tun')
-    server = t.server(start=False, name='second')
+    server = t.server('dev tun0', drop=['dev'], start=False, name='second')
     server.start()
     code = server.process.wait_exit(15)
     expect(code == 1 and re.search(r'multi.?queue', server.text(), re.I), f'exit code {code}: {server.text()[-800:]}')
