@@ -24,6 +24,7 @@
 #define PEER_IDS    512
 #define PATIENCE_MS 10000
 #define YEAR_S	    31536000
+#define SERIAL	    7 /* of every certificate */
 
 static struct pki_name *ca;
 
@@ -32,7 +33,7 @@ static struct pki_name *name_new(const char *cn, enum pki_usage usage)
 	int64_t now = time(NULL);
 	struct pki_request r = {.cn = cn,
 				.usage = usage,
-				.serial = 7,
+				.serial = SERIAL,
 				.not_before = now - YEAR_S,
 				.not_after = now + YEAR_S};
 
@@ -44,23 +45,30 @@ static struct config_file inline_file(const char *text)
 	return (struct config_file){.text = text, .text_len = strlen(text)};
 }
 
-static struct tls_context *context_new(const char *cn, bool is_server)
+static struct tls_context *context_new(const struct config *c, bool is_server)
 {
-	struct pki_name *own = name_new(cn, is_server ? PKI_SERVER : PKI_CLIENT);
+	struct tls_context *t;
+	char why[512];
+
+	if (tls_context_new(c, is_server, &t, why, sizeof(why)) != 0) {
+		fprintf(stderr, "%s\n", why);
+		abort();
+	}
+	return t;
+}
+
+static struct tls_context *client_context_new(const char *cn)
+{
+	struct pki_name *own = name_new(cn, PKI_CLIENT);
 	const struct config c = {
 		.ca = inline_file(pki_cert(ca)),
 		.cert = inline_file(pki_cert(own)),
 		.key = inline_file(pki_key(own)),
-		.remote_cert_tls = is_server ? REMOTE_CERT_CLIENT : REMOTE_CERT_SERVER,
+		.remote_cert_tls = REMOTE_CERT_SERVER,
 		.tls_version_min = 12,
 	};
-	struct tls_context *t;
-	char why[512];
+	struct tls_context *t = context_new(&c, false);
 
-	if (tls_context_new(&c, is_server, &t, why, sizeof(why)) != 0) {
-		fprintf(stderr, "%s\n", why);
-		abort();
-	}
 	pki_free(own);
 	return t;
 }
@@ -78,6 +86,7 @@ static struct ip_addr addr(const char *text)
 
 void stage_init(struct stage *s)
 {
+	ca = name_new("ca", PKI_CA);
 	*s = (struct stage){.config = {
 				    .topology = TOPOLOGY_SUBNET,
 				    .has_pool = true,
@@ -103,6 +112,10 @@ void stage_init(struct stage *s)
 				    .remote_cert_tls = REMOTE_CERT_CLIENT,
 				    .status_version = 2,
 			    }};
+	s->server_name = name_new("server", PKI_SERVER);
+	s->config.ca = inline_file(pki_cert(ca));
+	s->config.cert = inline_file(pki_cert(s->server_name));
+	s->config.key = inline_file(pki_key(s->server_name));
 }
 
 static void *run(void *arg)
@@ -157,9 +170,7 @@ void stage_start(struct stage *s)
 	/* Lines are made, but not between those of the test. */
 	if (log_open(&(struct log_options){.verb = 4, .file = "/dev/null"}) != 0)
 		abort();
-	if (!ca)
-		ca = name_new("ca", PKI_CA);
-	s->tls = context_new("server", true);
+	s->tls = context_new(&s->config, true);
 	slot_table_init(&s->slots, STAGE_WORKERS);
 	if (open_all(s, why, sizeof(why)) != 0)
 		abort();
@@ -215,8 +226,19 @@ void stage_fini(struct stage *s)
 	udp_group_close(&s->group);
 	sigemptyset(&none);
 	pthread_sigmask(SIG_SETMASK, &none, NULL);
+	pki_free(s->server_name);
 	pki_free(ca);
 	ca = NULL;
+}
+
+void stage_write_crl(const char *path, bool is_revoking)
+{
+	char *text = pki_crl(ca, is_revoking ? SERIAL : 0, time(NULL) + YEAR_S);
+	FILE *f = fopen(path, "w");
+
+	if (!f || fputs(text, f) < 0 || fclose(f) != 0)
+		abort();
+	free(text);
 }
 
 /* --- workers --- */
@@ -373,7 +395,7 @@ struct stage_client *stage_connect(struct stage *s, const char *name)
 		abort();
 	c->stage = s;
 	c->fd = stage_socket(s);
-	c->tls = context_new(name, false);
+	c->tls = client_context_new(name);
 	c->settings = (struct session_settings){
 		.role = SESSION_CLIENT,
 		.wrap = c->wrap,

@@ -36,6 +36,7 @@ struct stage {
 	struct config config;
 	struct wrap_keys *wrap;
 	struct tls_context *tls;
+	struct pki_name *server_name;
 	struct mailboxes *mailboxes;
 	struct route_table *routes;
 	struct ip_pool *pool;
@@ -57,6 +58,8 @@ int stage_wait_end(struct stage *s);
 /* SIGTERM to the process, then waits for the acceptor's end. Returns its exit code. */
 int stage_stop(struct stage *s);
 void stage_fini(struct stage *s);
+/* A CRL that revokes nothing, or every client's certificate. */
+void stage_write_crl(const char *path, bool is_revoking);
 
 struct stage_client {
 	struct stage *stage;

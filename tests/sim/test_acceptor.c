@@ -6,7 +6,9 @@
 
 #include <cmocka.h>
 
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -406,6 +408,70 @@ static void acceptor_says_nothing_to_packets_that_prove_nothing(void **state)
 	close(fd);
 }
 
+/* --- revocation --- */
+
+static bool is_rejected(struct stage *s)
+{
+	struct stage_client *c = stage_connect(s, "bob");
+
+	stage_pass(s, 300);
+	return !stage_is_up(c);
+}
+
+static void rewrite(const char *path, const char *text)
+{
+	FILE *f = fopen(path, "w");
+
+	assert_non_null(f);
+	assert_true(fputs(text, f) >= 0);
+	assert_int_equal(fclose(f), 0);
+}
+
+/* security.md, S-38: whoever is connected stays; what cannot be read changes nothing. */
+static void acceptor_reads_a_changed_crl_before_the_next_session(void **state)
+{
+	struct stage *s = *state;
+	struct stage_client *c;
+	char path[] = "/tmp/sim_acceptor_crl_XXXXXX";
+	int fd = mkstemp(path);
+
+	assert_true(fd >= 0);
+	close(fd);
+	stage_write_crl(path, false);
+	s->config.crl.path = path;
+	s->config.is_duplicate_cn = true;
+	stage_start(s);
+	c = stage_connect(s, "alice");
+	stage_wait_up(c);
+	stage_write_crl(path, true);
+	stage_pass(s, 1100); /* looked at once a second */
+	assert_true(is_rejected(s));
+	rewrite(path, "not a CRL");
+	stage_pass(s, 1100);
+	assert_true(is_rejected(s));
+	assert_int_equal(stage_peers(s), 1);
+	stage_write_crl(path, false);
+	stage_pass(s, 1100);
+	stage_wait_up(stage_connect(s, "carol"));
+	unlink(path);
+}
+
+static void acceptor_reads_certificates_again_on_a_signal(void **state)
+{
+	struct stage *s = *state;
+	struct stage_client *c;
+
+	stage_start(s);
+	c = stage_connect(s, "alice");
+	stage_wait_up(c);
+	assert_int_equal(kill(getpid(), SIGHUP), 0);
+	assert_int_equal(kill(getpid(), SIGUSR1), 0);
+	assert_int_equal(kill(getpid(), SIGUSR2), 0);
+	stage_pass(s, 50);
+	stage_wait_up(stage_connect(s, "bob"));
+	stage_until(s, has_two_peers, s);
+}
+
 /* --- later life --- */
 
 static bool has_two_keys(void *client)
@@ -537,6 +603,8 @@ int main(void)
 		TEST(acceptor_limits_the_answers_to_resets),
 		TEST(acceptor_limits_new_sessions_to_connect_freq),
 		TEST(acceptor_says_nothing_to_packets_that_prove_nothing),
+		TEST(acceptor_reads_a_changed_crl_before_the_next_session),
+		TEST(acceptor_reads_certificates_again_on_a_signal),
 		TEST(acceptor_renegotiates_when_a_worker_says_that_a_key_is_used_up),
 		TEST(acceptor_lets_a_client_go_that_says_so),
 		TEST(acceptor_ends_with_a_failed_worker),
