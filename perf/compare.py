@@ -42,7 +42,9 @@ def arguments():
     p.add_argument('--udp-mbit', type=int, default=100, help='offered rate of datagrams')
     p.add_argument('--only', default='', help='rows whose name holds this')
     p.add_argument('--need', type=float, default=0, help='exit code 1 if a ratio of server CPU is below this')
-    return p.parse_args()
+    a = p.parse_args()
+    a.binary, a.stock = os.path.abspath(a.binary), os.path.abspath(a.stock)
+    return a
 
 
 def rows(a):

@@ -35,7 +35,9 @@ def arguments():
     p.add_argument('--clients', type=int, default=1000)
     p.add_argument('--seconds', type=int, default=20)
     p.add_argument('--workers', type=int, default=len(os.sched_getaffinity(0)))
-    return p.parse_args()
+    a = p.parse_args()
+    a.binary, a.swarm = os.path.abspath(a.binary), os.path.abspath(a.swarm)
+    return a
 
 
 class Verdict:

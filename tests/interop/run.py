@@ -58,7 +58,9 @@ def arguments():
     p.add_argument('--one', help=argparse.SUPPRESS)
     p.add_argument('--top', help=argparse.SUPPRESS)
     p.add_argument('cases', nargs='*')
-    return p.parse_args()
+    a = p.parse_args()
+    a.server, a.stock = os.path.abspath(a.server), os.path.abspath(a.stock)
+    return a
 
 
 def run_one(a):
