@@ -7,10 +7,10 @@
 
 #include "crypto/secret.h"
 
-int commands_add(struct commands *q, const char *text, bool is_push_end)
+int commands_add(struct commands *q, const char *text, bool is_push_end, size_t limit)
 {
 	size_t len = strlen(text);
-	if (len + 1 > COMMANDS_WAITING_MAX - q->waiting)
+	if (q->waiting > limit || len + 1 > limit - q->waiting)
 		return -ENOBUFS;
 	struct command *c = malloc(sizeof(*c) + len + 1);
 	if (!c)
@@ -22,15 +22,15 @@ int commands_add(struct commands *q, const char *text, bool is_push_end)
 	else
 		q->first = c;
 	q->last = c;
+	if (!q->unsent)
+		q->unsent = c;
 	q->waiting += len + 1;
 	return 0;
 }
 
-void commands_remove_first(struct commands *q)
+static void remove_first(struct commands *q)
 {
 	struct command *c = q->first;
-	if (!c)
-		return;
 	q->first = c->next;
 	if (!q->first)
 		q->last = NULL;
@@ -43,7 +43,24 @@ void commands_remove_first(struct commands *q)
 void commands_fini(struct commands *q)
 {
 	while (q->first)
-		commands_remove_first(q);
+		remove_first(q);
+	q->unsent = NULL;
+}
+
+void commands_sent(struct commands *q)
+{
+	q->unsent = q->unsent->next;
+}
+
+void commands_confirm(struct commands *q)
+{
+	while (q->first != q->unsent)
+		remove_first(q);
+}
+
+void commands_rewind(struct commands *q)
+{
+	q->unsent = q->first;
 }
 
 static bool is_printable(struct view v)

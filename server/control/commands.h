@@ -2,8 +2,8 @@
 #ifndef SERVER_CONTROL_COMMANDS_H
 #define SERVER_CONTROL_COMMANDS_H
 
-/* Control commands: those that wait to be sent, and the taking apart of what came (wire.md,
- * section 10). */
+/* Control commands: those that wait to be sent or acknowledged, and the taking apart of what came
+ * (wire.md, section 10). */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -14,21 +14,27 @@
 
 struct command {
 	struct command *next;
-	bool is_push_end; /* the last part of a PUSH_REPLY */
+	bool is_push_end; /* the last part of a PUSH_REPLY, not yet told of */
 	size_t len;
 	char text[]; /* NUL-terminated */
 };
 
 struct commands {
 	struct command *first, *last;
-	size_t waiting; /* bytes */
+	struct command *unsent; /* the first that TLS has not got; NULL: none */
+	size_t waiting;		/* bytes of all */
 };
 
-/* Queue a copy. Returns 0, -ENOBUFS, -ENOMEM. */
+/* Queue a copy, if then at most `limit` bytes wait. Returns 0, -ENOBUFS, -ENOMEM. */
 __attribute__((warn_unused_result)) int commands_add(struct commands *q, const char *text,
-						     bool is_push_end);
-/* Remove and free the oldest, if any. */
-void commands_remove_first(struct commands *q);
+						     bool is_push_end, size_t limit);
+/* The first unsent one was handed to TLS. */
+void commands_sent(struct commands *q);
+/* The peer has all that was sent: it is forgotten. */
+void commands_confirm(struct commands *q);
+/* The key that they were sent with is gone, and with it what was not acknowledged: all of it is
+ * unsent again. A command can so arrive twice, which does no harm; never none. */
+void commands_rewind(struct commands *q);
 void commands_fini(struct commands *q);
 
 /* The next command of a decrypted message, moving `rest` behind it: up to its NUL, without CR and

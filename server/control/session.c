@@ -199,6 +199,7 @@ void session_fail_key(struct session *s, enum session_reason reason)
 {
 	struct key_state *k = s->primary;
 	key_state_fail(k, session_payload_max(s));
+	commands_rewind(&s->commands);
 	if (!k->is_generated && !s->lame.is_used) {
 		session_die(s, reason);
 		return;
@@ -395,7 +396,7 @@ int session_command(struct session *s, const char *text)
 {
 	if (strlen(text) >= COMMAND_MAX)
 		return -EMSGSIZE;
-	int err = commands_add(&s->commands, text, false);
+	int err = commands_add(&s->commands, text, false, COMMANDS_WAITING_MAX);
 	if (!err)
 		s->needs_advance = true;
 	return err;

@@ -76,7 +76,8 @@ static void push(struct session *s, uint64_t now_ms)
 	s->was_pushed = true;
 	s->pushed_ms = now_ms;
 	for (size_t i = 0; i < s->push.count; i++) {
-		int err = commands_add(&s->commands, s->push.messages[i], i + 1 == s->push.count);
+		int err = commands_add(&s->commands, s->push.messages[i], i + 1 == s->push.count,
+				       COMMANDS_WAITING_MAX + PUSH_TOTAL_MAX);
 		if (err) {
 			session_die(s, SESSION_REASON_LOCAL);
 			return;
@@ -84,12 +85,11 @@ static void push(struct session *s, uint64_t now_ms)
 	}
 }
 
-/* TLS gets the next command when it has handed over the one before: what waits here survives a
- * renegotiation. */
+/* TLS gets the next command when it has handed over the one before. */
 static bool can_write(const struct session *s)
 {
 	const struct key_state *k = s->primary;
-	return s->commands.first && key_state_is_open(k) && tls_output_left(k->tls) == 0 &&
+	return s->commands.unsent && key_state_is_open(k) && tls_output_left(k->tls) == 0 &&
 	       reliable_can_queue(&k->reliable);
 }
 
@@ -100,7 +100,7 @@ bool session_commands_are_due(const struct session *s)
 
 static void write_first(struct session *s)
 {
-	struct command *c = s->commands.first;
+	struct command *c = s->commands.unsent;
 	struct key_state *k = s->primary;
 	struct view with_nul = {(const uint8_t *)c->text, c->len + 1};
 	if (tls_write(k->tls, with_nul) != TLS_OK ||
@@ -112,11 +112,14 @@ static void write_first(struct session *s)
 		    c->text);
 	if (c->is_push_end)
 		session_tell(s, &(struct session_event){.kind = SESSION_EVENT_PUSHED});
-	commands_remove_first(&s->commands);
+	c->is_push_end = false;
+	commands_sent(&s->commands);
 }
 
 void session_commands_advance(struct session *s, uint64_t now_ms)
 {
+	if (key_state_is_flushed(s->primary))
+		commands_confirm(&s->commands);
 	if (is_push_due(s))
 		push(s, now_ms);
 	while (!s->is_dead && can_write(s))

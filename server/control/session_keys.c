@@ -149,6 +149,7 @@ void session_start_generation(struct session *s, bool is_initiator, uint64_t now
 		return;
 	}
 	retire_lame(s);
+	commands_rewind(&s->commands);
 	/* Of the old generation only the data keys, which the owner has, live on. Control packets
 	 * of its key-id are dropped by either side from now on. */
 	s->lame = (struct lame_duck){

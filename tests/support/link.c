@@ -13,6 +13,7 @@
 #define REORDER_MS 400
 
 static struct pki_name *ca, *server_name, *client_name;
+static const struct session_id server_sid = {{0x5A, 1, 2, 3, 4, 5, 6, 7}};
 
 void link_pki_init(void)
 {
@@ -36,6 +37,11 @@ void link_pki_fini(void)
 const char *link_ca_pem(void)
 {
 	return pki_cert(ca);
+}
+
+struct pki_name *link_make_client(const char *cn)
+{
+	return pki_make(&(struct pki_request){.cn = cn, .usage = PKI_CLIENT, .serial = 4}, ca);
 }
 
 static struct config_file inline_file(const char *text)
@@ -113,7 +119,7 @@ static void start(struct link *l, int which)
 	struct link_end *e = &l->ends[which];
 	struct session_start s = {.now_ms = l->now_ms, .wall_s = link_wall_s(l)};
 	if (which == LINK_SERVER) {
-		memset(s.own_sid.bytes, 0x5A, SESSION_ID_LEN);
+		s.own_sid = server_sid;
 		s.peer_sid = *session_own_sid(l->ends[LINK_CLIENT].session);
 	}
 	int err = session_new(&e->settings, e->tls, &s, &e->session);
@@ -139,7 +145,6 @@ struct link *link_new(const struct link_setup *setup)
 		make_end(l, i);
 	}
 	start(l, LINK_CLIENT);
-	start(l, LINK_SERVER);
 	return l;
 }
 
@@ -243,17 +248,16 @@ static void put(struct link *l, int to, const uint8_t *bytes, size_t len)
 	}
 }
 
-/* The server's reset is stateless in real life and not part of a session: it is made up here. */
+/* The server's reset is stateless and not part of a session: it is made up here. */
 static void answer_reset(struct link *l)
 {
 	const struct session_id *client = session_own_sid(l->ends[LINK_CLIENT].session);
-	const struct session_id *server = session_own_sid(l->ends[LINK_SERVER].session);
 	uint8_t plain[64], out[CONTROL_PACKET_MAX];
 	struct writer p = writer_init(plain, sizeof(plain)), w = writer_init(out, sizeof(out));
 	control_body_write(&p, OPCODE_HARD_RESET_SERVER_V2,
 			   &(struct control_body){.ack_count = 1, .peer_sid = *client});
-	wrap_seal(l->wraps[LINK_SERVER], OPCODE_HARD_RESET_SERVER_V2, 0, server, 1, link_wall_s(l),
-		  writer_done(&p), &w);
+	wrap_seal(l->wraps[LINK_SERVER], OPCODE_HARD_RESET_SERVER_V2, 0, &server_sid, 1,
+		  link_wall_s(l), writer_done(&p), &w);
 	put(l, LINK_CLIENT, out, writer_len(&w));
 }
 
@@ -263,17 +267,27 @@ static void deliver(struct link *l, const struct link_datagram *d)
 	struct link_end *e = &l->ends[d->to];
 	if (l->on_datagram)
 		l->on_datagram(l, d->to, v);
-	if (d->to == LINK_SERVER && d->bytes[0] == 0x38 && e->counts[SESSION_EVENT_KEY] == 0)
+	if (!e->session && d->bytes[0] == 0x38) {
 		answer_reset(l);
+		return;
+	}
+	/* What the client sends next echoes our session-id; the cookie is tested elsewhere. */
+	if (!e->session)
+		start(l, d->to);
 	if (!e->is_closed)
 		l->last_drop = session_receive(e->session, v, l->now_ms);
+}
+
+static bool is_running(const struct link_end *e)
+{
+	return e->session && !e->is_closed;
 }
 
 static void pump(struct link *l, int which)
 {
 	struct link_end *e = &l->ends[which];
 	uint8_t out[CONTROL_PACKET_MAX];
-	for (unsigned i = 0; i < 100 && !e->is_closed && session_deadline(e->session) <= l->now_ms;
+	for (unsigned i = 0; i < 100 && is_running(e) && session_deadline(e->session) <= l->now_ms;
 	     i++) {
 		struct session_event ev;
 		session_advance(e->session, l->now_ms, link_wall_s(l));
@@ -310,7 +324,7 @@ static uint64_t next_time(const struct link *l)
 {
 	uint64_t at = UINT64_MAX;
 	for (int i = 0; i < 2; i++)
-		if (!l->ends[i].is_closed && session_deadline(l->ends[i].session) < at)
+		if (is_running(&l->ends[i]) && session_deadline(l->ends[i].session) < at)
 			at = session_deadline(l->ends[i].session);
 	for (size_t i = 0; i < l->flying_count; i++)
 		if (l->flying[i].at_ms < at)

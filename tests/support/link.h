@@ -36,7 +36,7 @@ struct link_setup {
 
 /* What one end has told so far. */
 struct link_end {
-	struct session *session;
+	struct session *session; /* server: NULL until the client echoed its session-id */
 	struct session_settings settings;
 	struct tls_context *tls;
 	unsigned counts[SESSION_EVENT_CLOSED + 1];
@@ -78,6 +78,8 @@ struct link {
 void link_pki_init(void);
 void link_pki_fini(void);
 const char *link_ca_pem(void);
+/* Another client's certificate of that CA; the caller frees it. */
+struct pki_name *link_make_client(const char *cn);
 
 struct link *link_new(const struct link_setup *setup);
 void link_free(struct link *l);
