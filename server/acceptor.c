@@ -370,7 +370,7 @@ int acceptor_new(const struct acceptor_setup *setup, struct acceptor **out, char
 static void stop_workers(struct acceptor *a)
 {
 	struct message m = {.kind = MESSAGE_STOP};
-	struct timespec pause = {.tv_nsec = RETRY_MS * 1000000};
+	struct timespec pause = {.tv_nsec = RETRY_MS * 1000000L};
 
 	for (unsigned w = 1; w <= a->setup.worker_count; w++)
 		if (hand_over_send(a->shared.hand_over, w, &m))
