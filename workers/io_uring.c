@@ -16,6 +16,8 @@
 
 #include "workers/io_uring_receive.h"
 
+#define OUTS_MS	     10 /* how long sends may hold up a wait */
+#define WAITS_MAX    3
 #define STARVED_MS   1 /* when to look again whether the pool has buffers */
 #define CANCEL_MS    100
 #define CANCEL_TRIES 50
@@ -133,17 +135,27 @@ static bool is_ready(const struct uring *e)
 	return e->ready.datagram_count || e->ready.packet_count || e->ready.is_woken || e->error;
 }
 
+/* Sends and writes complete as they are submitted, and would end the wait at once: so as many
+ * completions are waited for, and one that brings something. One that is late all the same must not
+ * hold up what arrives. */
+static int wait_once(struct uring *e, uint64_t limit_ms)
+{
+	unsigned outs = URING_OUTS - e->free_out_count;
+	if (outs && limit_ms > OUTS_MS)
+		limit_ms = OUTS_MS;
+	return uring_enter(e, outs + 1, limit_ms);
+}
+
 static int ops_wait(struct io *io, uint64_t timeout_ms, struct io_batch *batch)
 {
 	struct uring *e = uring_of(io);
 	int rc = 0;
 	reap(e);
-	/* The first entry may end by nothing but sends that it submitted, or by a source that has
-	 * to be armed again. */
-	for (unsigned i = 0; i < 2; i++) {
+	/* An entry may end with nothing but sends, or by a source that has to be armed again. */
+	for (unsigned i = 0; i < WAITS_MAX; i++) {
 		uring_arm(e);
 		uint64_t limit = e->is_starved && timeout_ms > STARVED_MS ? STARVED_MS : timeout_ms;
-		rc = uring_enter(e, is_ready(e) ? 0 : limit);
+		rc = wait_once(e, is_ready(e) ? 0 : limit);
 		reap(e);
 		if (rc || timeout_ms == 0 || is_ready(e))
 			break;
@@ -169,7 +181,7 @@ static void cancel_all(struct uring *e)
 		}
 		int rc = 0;
 		while (e->in_flight > 0 && rc == 0) {
-			rc = uring_enter(e, CANCEL_MS);
+			rc = uring_enter(e, 1, CANCEL_MS);
 			reap(e);
 		}
 	}

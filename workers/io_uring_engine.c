@@ -45,7 +45,7 @@ void uring_submit(struct uring *e)
 	count_entry(e, queued);
 }
 
-int uring_enter(struct uring *e, uint64_t timeout_ms)
+int uring_enter(struct uring *e, unsigned count, uint64_t timeout_ms)
 {
 	unsigned queued = io_uring_sq_ready(&e->ring);
 	struct io_uring_cqe *cqe;
@@ -53,8 +53,9 @@ int uring_enter(struct uring *e, uint64_t timeout_ms)
 				       .tv_nsec = (int64_t)(timeout_ms % 1000) * NS_PER_MS};
 	int rc = timeout_ms == 0
 			 ? io_uring_submit_and_get_events(&e->ring)
-			 : io_uring_submit_and_wait_timeout(
-				   &e->ring, &cqe, 1, timeout_ms == UINT64_MAX ? NULL : &ts, NULL);
+			 : io_uring_submit_and_wait_timeout(&e->ring, &cqe, count,
+							    timeout_ms == UINT64_MAX ? NULL : &ts,
+							    NULL);
 	count_entry(e, queued);
 	bool is_passing = rc == -EINTR || rc == -EAGAIN || rc == -EBUSY;
 	return rc >= 0 || is_passing ? 0 : rc;
