@@ -70,10 +70,9 @@ def session(t, server, wrap):
 
 def drops(server):
     """Reason -> packets, over all workers, the acceptor and both directions."""
-    out, metrics = {}, server.metrics()
-    for family in ('shardvpn_dropped_packets_total', 'shardvpn_control_dropped_packets_total'):
-        for labels, value in metrics.all(family):
-            out[labels['reason']] = out.get(labels['reason'], 0) + value
+    out = {}
+    for labels, value in server.metrics().all('shardvpn_dropped_packets_total'):
+        out[labels['reason']] = out.get(labels['reason'], 0) + value
     return out
 
 

@@ -69,7 +69,7 @@ def wrong_wrapping_key(t):
     expect(not client.process.find('TLS: Initial packet from'), 'the server answered')
     t.client(wrap='crypt').ping(100)
     if t.setup.is_ours:
-        wait_until(lambda: server.metrics().sum('shardvpn_control_dropped_packets_total', reason='control_hmac') >= 1, 4,
+        wait_until(lambda: server.metrics().sum('shardvpn_dropped_packets_total', reason='control_hmac') >= 1, 4,
                    'control_hmac was not counted')
 
 
