@@ -1,17 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/client.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+static_assert((int)IP_ADDR_TEXT_MAX <= (int)ENDPOINT_TEXT_MAX, "either address fits");
+
+const char *client_real_addr(const struct client *c, char *out)
+{
+	struct ip_addr a = {.family = 6};
+
+	if (!client_is_ipv6(c))
+		return endpoint_print(&c->link.remote, out);
+	memcpy(a.bytes, &c->link.remote.in6.sin6_addr, sizeof(a.bytes));
+	return ip_addr_print(&a, out);
+}
 
 void client_set_prefix(struct client *c)
 {
 	char addr[ENDPOINT_TEXT_MAX];
 
-	endpoint_print(&c->link.remote, addr);
 	snprintf(c->prefix, sizeof(c->prefix), "%s%s%s", c->common_name,
-		 c->common_name[0] ? "/" : "", addr);
+		 c->common_name[0] ? "/" : "", client_real_addr(c, addr));
 }
 
 bool client_may_log(const struct client *c)

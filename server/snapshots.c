@@ -94,7 +94,7 @@ static void draw_client(const struct acceptor_shared *s, const struct client *c,
 		 c->common_name[0] ? c->common_name : "UNDEF");
 	snprintf(out->username, sizeof(out->username), "%.63s",
 		 c->username ? c->username : "UNDEF");
-	endpoint_print(&c->link.remote, out->real_addr);
+	client_real_addr(c, out->real_addr);
 	if (c->has_lease) {
 		ip_addr_print(&c->lease.addr4, out->virtual4);
 		ip_addr_print(&c->lease.addr6, out->virtual6);

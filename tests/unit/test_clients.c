@@ -282,6 +282,21 @@ static void client_knows_which_family_it_is_reached_over(void **state)
 	assert_true(client_is_ipv6(&c));
 }
 
+static void client_address_is_printed_as_stock_does(void **state)
+{
+	struct client c = {0};
+	char text[ENDPOINT_TEXT_MAX];
+
+	(void)state;
+	c.link = at(1, 1194);
+	assert_string_equal(client_real_addr(&c, text), "192.0.2.1:1194");
+	c.link.remote.in6 = (struct sockaddr_in6){.sin6_family = AF_INET6, .sin6_port = htons(7)};
+	inet_pton(AF_INET6, "::ffff:192.0.2.1", &c.link.remote.in6.sin6_addr);
+	assert_string_equal(client_real_addr(&c, text), "192.0.2.1:7");
+	inet_pton(AF_INET6, "2001:db8::1", &c.link.remote.in6.sin6_addr);
+	assert_string_equal(client_real_addr(&c, text), "2001:db8::1");
+}
+
 static void clients_beyond_the_buckets_are_all_found(void **state)
 {
 	enum { COUNT = 2000 };
@@ -318,6 +333,7 @@ int main(void)
 		TEST(clients_resume_in_order_and_once),
 		TEST(client_keeps_datagrams_in_order_up_to_a_limit),
 		TEST(client_knows_which_family_it_is_reached_over),
+		TEST(client_address_is_printed_as_stock_does),
 		TEST(clients_beyond_the_buckets_are_all_found),
 	};
 
