@@ -31,7 +31,7 @@
 #include "workers/payload.h"
 
 #define STARTS_AT_ONCE 64 /* handshakes under way at the same time */
-#define TICK_MS 20
+#define TICK_MS	       20
 
 struct client {
 	int fd;
@@ -79,7 +79,8 @@ static void send_out(struct client *c)
 {
 	uint8_t out[CONTROL_PACKET_MAX];
 	size_t len;
-	while ((len = session_send(c->session, now_ms(), (uint32_t)time(NULL), out, sizeof(out))) > 0)
+	while ((len = session_send(c->session, now_ms(), (uint32_t)time(NULL), out, sizeof(out))) >
+	       0)
 		(void)!send(c->fd, out, len, MSG_DONTWAIT);
 }
 
@@ -93,8 +94,8 @@ static void install(struct swarm *s, struct client *c, struct session_event *e)
 		data_key_fini(&c->key, s->aead);
 	else
 		c->schedules = secret_alloc(2 * sizeof(struct aead_schedule));
-	if (!c->schedules || data_key_init(&c->key, s->aead, &e->key, &o, &c->schedules[0],
-					   &c->schedules[1]) != 0)
+	if (!c->schedules ||
+	    data_key_init(&c->key, s->aead, &e->key, &o, &c->schedules[0], &c->schedules[1]) != 0)
 		die("data key", ENOMEM);
 	secret_wipe(&e->key, sizeof(e->key));
 	if (c->is_connected) {
@@ -138,7 +139,8 @@ static void receive(struct swarm *s, struct client *c)
 	ssize_t len;
 	while ((len = recv(c->fd, in, sizeof(in), MSG_DONTWAIT)) > 0) {
 		if (packet_is_control(packet_opcode(in[0])) && !c->is_closed)
-			(void)!session_receive(c->session, (struct view){in, (size_t)len}, now_ms());
+			(void)!session_receive(c->session, (struct view){in, (size_t)len},
+					       now_ms());
 	}
 	advance(s, c);
 }
@@ -300,11 +302,11 @@ static void set_up(struct swarm *s)
 static struct options parse(int argc, char **argv)
 {
 	static const struct option names[] = {
-		{"server", 1, NULL, 's'},      {"port", 1, NULL, 'p'},
-		{"ca", 1, NULL, 'a'},          {"cert", 1, NULL, 'c'},
-		{"key", 1, NULL, 'k'},         {"tls-crypt", 1, NULL, 't'},
-		{"clients", 1, NULL, 'n'},     {"seconds", 1, NULL, 'S'},
-		{"ping", 1, NULL, 'P'},        {"renegotiate", 0, NULL, 'r'},
+		{"server", 1, NULL, 's'},  {"port", 1, NULL, 'p'},
+		{"ca", 1, NULL, 'a'},	   {"cert", 1, NULL, 'c'},
+		{"key", 1, NULL, 'k'},	   {"tls-crypt", 1, NULL, 't'},
+		{"clients", 1, NULL, 'n'}, {"seconds", 1, NULL, 'S'},
+		{"ping", 1, NULL, 'P'},	   {"renegotiate", 0, NULL, 'r'},
 		{NULL, 0, NULL, 0},
 	};
 	struct options o = {.port = 1194, .clients = 1000, .seconds = 30, .ping_s = 10};
@@ -314,17 +316,38 @@ static struct options parse(int argc, char **argv)
 		if (strchr("pnSP", ch) && !number_parse(optarg, 65535, &n))
 			die(optarg, EINVAL);
 		switch (ch) {
-		case 's': o.server = optarg; break;
-		case 'p': o.port = (uint16_t)n; break;
-		case 'a': o.ca = optarg; break;
-		case 'c': o.cert = optarg; break;
-		case 'k': o.key = optarg; break;
-		case 't': o.tls_crypt = optarg; break;
-		case 'n': o.clients = (unsigned)n; break;
-		case 'S': o.seconds = (unsigned)n; break;
-		case 'P': o.ping_s = (unsigned)n; break;
-		case 'r': o.is_renegotiating = true; break;
-		default: exit(64);
+		case 's':
+			o.server = optarg;
+			break;
+		case 'p':
+			o.port = (uint16_t)n;
+			break;
+		case 'a':
+			o.ca = optarg;
+			break;
+		case 'c':
+			o.cert = optarg;
+			break;
+		case 'k':
+			o.key = optarg;
+			break;
+		case 't':
+			o.tls_crypt = optarg;
+			break;
+		case 'n':
+			o.clients = (unsigned)n;
+			break;
+		case 'S':
+			o.seconds = (unsigned)n;
+			break;
+		case 'P':
+			o.ping_s = (unsigned)n;
+			break;
+		case 'r':
+			o.is_renegotiating = true;
+			break;
+		default:
+			exit(64);
 		}
 	}
 	if (!o.server || !o.ca || !o.cert || !o.key || !o.clients)
