@@ -100,6 +100,7 @@ static void on_renegotiation(struct acceptor_shared *s, struct client *c,
 {
 	if (e->reason == SESSION_REASON_NONE) {
 		c->is_initiator = e->is_initiator;
+		c->job.order_ms = s->now_ms; /* its turn at the handshake threads is by this one */
 		return;
 	}
 	if (c->is_initiator)
