@@ -21,6 +21,7 @@ struct inbound {
 	} items[INBOUND_BATCH];
 };
 
+/* Nothing gathered yet; `dp` and `out` outlive it. */
 void inbound_init(struct inbound *in, struct datapath *dp, struct outbound *out);
 /* Datagrams from our sockets; all buffers are taken. What is not ours goes to its owner, control
  * packets to the acceptor. */

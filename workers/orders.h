@@ -23,6 +23,7 @@ struct orders {
 	struct message backlog[ORDERS_BACKLOG]; /* for the acceptor, oldest first */
 };
 
+/* Nothing to answer yet; all three outlive it. */
 void orders_init(struct orders *o, struct datapath *dp, struct inbound *in, struct outbound *out);
 /* Take and carry out what waits, at most ORDERS_BATCH messages; returns their number. */
 unsigned orders_receive(struct orders *o);

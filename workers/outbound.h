@@ -18,6 +18,7 @@ struct outbound {
 	} items[OUTBOUND_BATCH];
 };
 
+/* Nothing gathered yet; `dp` outlives it. */
 void outbound_init(struct outbound *o, struct datapath *dp);
 /* Packets from our tun queue; all buffers are taken. */
 void outbound_packets(struct outbound *o, struct buffer *const *packets, unsigned n);
