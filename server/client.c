@@ -22,8 +22,10 @@ void client_set_prefix(struct client *c)
 {
 	char addr[ENDPOINT_TEXT_MAX];
 
+	/* Stock leaves the port of an IPv6 client out here too; but then two clients behind one
+	 * address cannot be told apart in the log. */
 	snprintf(c->prefix, sizeof(c->prefix), "%s%s%s", c->common_name,
-		 c->common_name[0] ? "/" : "", client_real_addr(c, addr));
+		 c->common_name[0] ? "/" : "", endpoint_print(&c->link.remote, addr));
 }
 
 bool client_may_log(const struct client *c)

@@ -104,7 +104,7 @@ struct client {
 	struct client *next_resumed;
 };
 
-/* Its address outside as log and status have it, byte for byte as stock 2.6: "192.0.2.7:40000", but
+/* Its address outside as status files have it, byte for byte as stock 2.6: "192.0.2.7:40000", but
  * of an IPv6 address no port. Returns `out`, which holds ENDPOINT_TEXT_MAX bytes. */
 const char *client_real_addr(const struct client *c, char *out);
 /* Its log lines begin with "CN/address:port", or "address:port" before the name is known. */

@@ -33,7 +33,8 @@ def mask_ports(line):
     """Ports of addresses outside. Of IPv6, stock gives one after [AF_INET6] only."""
     line = re.sub(r'(10\.71\.\d+\.\d+):\d+', r'\1:PORT', line)
     line = re.sub(r'(\[AF_INET6\]fd71[0-9a-f:]*):\d+', r'\1:PORT', line)
-    return re.sub(r'(\[fd71[0-9a-f:]*\]):\d+', r'\1:PORT', line)
+    # Deliberate difference: the prefix of our log lines has the port of an IPv6 client too.
+    return re.sub(r'\[(fd71[0-9a-f:]*)\]:\d+', r'\1', line)
 
 
 def mask(line):
