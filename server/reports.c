@@ -94,7 +94,7 @@ int report_take(struct acceptor_shared *s, const struct message *m, listener_fn 
 		on_fact(s, m);
 		break;
 	case MESSAGE_FAILED:
-		log_line(LOG_ERROR, "worker %u cannot go on: %s", m->from - 1u, strerror(m->arg));
+		log_line(LOG_ERROR, "worker %u cannot go on: %s", m->from, strerror(m->arg));
 		return -m->arg;
 	case MESSAGE_NONE:
 	case MESSAGE_PEER_ADD:

@@ -327,7 +327,7 @@ static void say_failed(struct worker *w, int rc)
 static void pin(const struct worker *w)
 {
 	char name[16];
-	snprintf(name, sizeof(name), "worker-%u", w->index - 1);
+	snprintf(name, sizeof(name), "worker-%u", w->index);
 	pthread_setname_np(pthread_self(), name);
 	if (w->cpu < 0)
 		return;
@@ -374,14 +374,14 @@ int worker_start(struct worker *w, char *why, size_t why_len)
 			why, why_len,
 			"worker %u: cannot start a thread (%s): raise TasksMax= and LimitNPROC= of "
 			"the service, or lower workers",
-			w->index - 1, strerror(-rc));
+			w->index, strerror(-rc));
 		return rc;
 	}
 	while (sem_wait(&w->started) != 0)
 		;
 	if (w->start_error == 0)
 		return 0;
-	snprintf(why, why_len, "worker %u: %s: %s", w->index - 1, w->start_step,
+	snprintf(why, why_len, "worker %u: %s: %s", w->index, w->start_step,
 		 strerror(-w->start_error));
 	pthread_join(w->thread, NULL);
 	return w->start_error;
