@@ -148,7 +148,12 @@ static int set_ciphers(SSL_CTX *ctx, const struct config *c, char *why, size_t w
 
 static int set_groups(SSL_CTX *ctx, const struct config *c, char *why, size_t why_len)
 {
-	if (!c->tls_groups || SSL_CTX_set1_groups_list(ctx, c->tls_groups) == 1)
+	if (!c->tls_groups)
+		return 0;
+	/* The library's macro casts the const away. */
+	char list[512];
+	int len = snprintf(list, sizeof(list), "%s", c->tls_groups);
+	if (len > 0 && (size_t)len < sizeof(list) && SSL_CTX_set1_groups_list(ctx, list) == 1)
 		return 0;
 	snprintf(why, why_len, "tls-groups: OpenSSL does not know all groups of %s", c->tls_groups);
 	return -EINVAL;

@@ -17,7 +17,6 @@
 
 #include "crypto/secret.h"
 
-CLEANUP_FN(BIO, BIO_free_all);
 CLEANUP_FN(X509_STORE, X509_STORE_free);
 
 struct verify_policy {

@@ -13,6 +13,8 @@
 #define REORDER_MS 400
 
 static struct pki_name *ca, *server_name, *client_name;
+/* Contexts are immutable: one a side and version is made, and shared by all links. */
+static struct tls_context *contexts[2][14];
 static const struct session_id server_sid = {{0x5A, 1, 2, 3, 4, 5, 6, 7}};
 
 void link_pki_init(void)
@@ -32,6 +34,12 @@ void link_pki_fini(void)
 	pki_free(server_name);
 	pki_free(client_name);
 	ca = server_name = client_name = NULL;
+	for (int i = 0; i < 2; i++) {
+		for (size_t v = 0; v < sizeof(contexts[0]) / sizeof(contexts[0][0]); v++) {
+			tls_context_unref(contexts[i][v]);
+			contexts[i][v] = NULL;
+		}
+	}
 }
 
 const char *link_ca_pem(void)
@@ -77,6 +85,14 @@ uint32_t link_random(struct link *l)
 	return l->rng;
 }
 
+static struct tls_context *context_of(const struct link_setup *setup, int which)
+{
+	struct tls_context **t = &contexts[which][setup->tls_version];
+	if (!*t)
+		*t = make_context(setup, which == LINK_SERVER);
+	return tls_context_ref(*t);
+}
+
 static uint32_t or_default(uint32_t value, uint32_t otherwise)
 {
 	return value ? value : otherwise;
@@ -87,7 +103,7 @@ static void make_end(struct link *l, int which)
 	const struct link_setup *setup = &l->setup;
 	struct link_end *e = &l->ends[which];
 	bool is_server = which == LINK_SERVER;
-	e->tls = make_context(setup, is_server);
+	e->tls = context_of(setup, which);
 	uint32_t reneg_s = is_server ? setup->server_reneg_s : setup->client_reneg_s;
 	e->settings = (struct session_settings){
 		.role = is_server ? SESSION_SERVER : SESSION_CLIENT,
@@ -162,6 +178,11 @@ void link_free(struct link *l)
 uint32_t link_wall_s(const struct link *l)
 {
 	return (uint32_t)(PKI_NOW + l->now_ms / 1000);
+}
+
+void link_accept(struct link *l)
+{
+	start(l, LINK_SERVER);
 }
 
 /* --- events --- */

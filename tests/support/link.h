@@ -86,6 +86,8 @@ void link_free(struct link *l);
 /* Let time pass until `done` is true (NULL: never), both ends are quiet for good, or `ms` have
  * passed. Returns whether `done` held. */
 bool link_run(struct link *l, uint64_t ms, bool (*done)(const struct link *l));
+/* Make the server's session now, without waiting for the client's echo. */
+void link_accept(struct link *l);
 uint32_t link_wall_s(const struct link *l);
 /* Both ends hold the same data keys, crossed, for `key_id`. */
 bool link_keys_match(const struct link *l, uint8_t key_id);
