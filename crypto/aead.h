@@ -9,25 +9,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum cipher {
-	CIPHER_NONE,
-	CIPHER_AES_128_GCM,
-	CIPHER_AES_192_GCM,
-	CIPHER_AES_256_GCM,
-	CIPHER_CHACHA20_POLY1305,
-	CIPHER_COUNT
-};
+#include "crypto/cipher.h"
 
 #define AEAD_TAG_LEN	   16
 #define AEAD_NONCE_LEN	   12
 #define AEAD_KEY_MAX	   32
 #define AEAD_SCHEDULE_SIZE 1024
-
-/* "AES-256-GCM"; `c` < CIPHER_COUNT. CIPHER_NONE is "none". */
-const char *cipher_name(enum cipher c);
-/* Case-insensitive; CIPHER_NONE if the name is not an AEAD cipher of ours. */
-enum cipher cipher_from_name(const char *name);
-size_t cipher_key_len(enum cipher c);
 
 enum aead_choice { AEAD_AUTO, AEAD_OPENSSL, AEAD_IPSEC_MB };
 

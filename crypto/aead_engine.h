@@ -2,7 +2,7 @@
 #ifndef CRYPTO_AEAD_ENGINE_H
 #define CRYPTO_AEAD_ENGINE_H
 
-/* What an AEAD engine gives to aead.c; nobody else includes this. */
+/* What an AEAD engine gives to the choice among them; nobody else includes this. */
 
 #include <stdbool.h>
 
