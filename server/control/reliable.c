@@ -69,7 +69,7 @@ bool reliable_can_queue(const struct reliable *r)
 		if (p->is_used && r->next_send - p->id >= RELIABLE_SEND_WINDOW)
 			return false;
 	}
-	return !r->is_finishing || !r->sent[r->next_send % RELIABLE_SEND_WINDOW].is_used;
+	return !r->is_finishing;
 }
 
 int reliable_queue(struct reliable *r, enum opcode op, struct view payload)

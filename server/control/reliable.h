@@ -80,7 +80,8 @@ uint64_t reliable_deadline(const struct reliable *r);
 void reliable_acked(struct reliable *r, uint32_t id, uint64_t now_ms);
 /* Everything that was queued has been acknowledged. */
 bool reliable_is_all_acked(const struct reliable *r);
-/* Nothing is repeated from now on: what has gone once is forgotten, the rest goes once. */
+/* Nothing is queued or repeated from now on: what has gone once is forgotten, the rest goes once.
+ */
 void reliable_finish(struct reliable *r);
 
 /* A message arrived: it is kept if new, and acked even if old. Returns false if it was ignored:

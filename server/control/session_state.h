@@ -25,9 +25,9 @@
 #define PUSH_AGAIN_MS		 30000 /* PUSH_REPLY is not sent twice in that time */
 #define PUSH_REQUEST_FIRST_MS	 1000  /* client: after its key is active */
 #define PUSH_REQUEST_AGAIN_MS	 5000
-#define TLS_READS_MAX		 16 /* messages in one session_advance (security.md, T-4) */
-#define TLS_INPUT_MAX		 (32 * 1024) /* more than the largest record */
-#define COMMAND_LINES_PER_S	 5	     /* log lines that a peer can cause by commands */
+#define TLS_READS_MAX		 16    /* messages in one session_advance (security.md, T-4) */
+#define TLS_INPUT_MAX		 32768 /* more than the largest record */
+#define COMMAND_LINES_PER_S	 5     /* log lines that a peer can cause by commands */
 
 struct session_settings;
 

@@ -14,8 +14,8 @@
 #include "server/control/tls_context.h"
 #include "server/control/verify.h"
 
-#define HANDSHAKE_INPUT_MAX (128 * 1024) /* security.md, 4.1 */
-#define KEY_UPDATES_MAX	    32		 /* peers of this protocol send none */
+#define HANDSHAKE_INPUT_MAX 131072 /* security.md, 4.1 */
+#define KEY_UPDATES_MAX	    32	   /* peers of this protocol send none */
 
 /* Bytes on their way between the reliable layer and the library; no memory while empty. */
 struct byte_queue {
