@@ -95,6 +95,8 @@ def one_round(a, name, binary, keys, top, results):
     with lab.Lab(name, top) as world:
         net = vpn.Net(world)
         server = vpn.Server(world, keys, setup, net.srv, [f'data-ciphers {a.cipher}', 'verb 3'], drop=['verb'])
+        server.start()
+        server.wait_ready()
         client = vpn.Client(world, keys, setup, net.client(), ['--data-ciphers', a.cipher])
         world.start(net.srv, 'iperf', ['iperf3', '-s'])
         lab.wait_until(lambda: listens(net.srv), 5, 'iperf3 -s does not listen')

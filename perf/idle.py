@@ -78,7 +78,7 @@ def main():
         net = vpn.Net(world)
         lines = ['duplicate-cn', f'max-clients {a.clients + 10}', 'server 10.80.0.0 255.255.0.0', 'keepalive 10 60', 'verb 1']
         server = vpn.Server(world, keys, vpn.Setup(a.binary, a.engine, workers=a.workers), net.srv, lines,
-                            drop=['server', 'keepalive', 'verb', 'status'], wrap='crypt', start=False)
+                            drop=['server', 'keepalive', 'verb', 'status'], wrap='crypt')
         server.start()
         lab.wait_until(lambda: server.process.find(vpn.READY) or os.path.exists(f'/proc/{server.pid}') and
                        'tun0' in net.srv.ip('-br link'), 15, 'the server is not ready')

@@ -32,10 +32,27 @@ class Test:
     def __init__(self, lab, pki, setup):
         self.lab, self.pki, self.setup = lab, pki, setup
         self.net = vpn.Net(lab)
+        self.servers = []
         self.is_quick = setup.is_quick
 
     def server(self, *lines, **options):
-        return vpn.Server(self.lab, self.pki, self.setup, options.pop('ns', self.net.srv), lines, **options)
+        start = options.pop('start', True)
+        server = vpn.Server(self.lab, self.pki, self.setup, options.pop('ns', self.net.srv), lines, **options)
+        self.servers.append(server)
+        if start:
+            server.start()
+            server.wait_ready()
+        return server
+
+    def finish(self):
+        """Every server that still runs stops as it should; none has a sanitizer's report in its log."""
+        for server in self.servers:
+            if server.process and server.process.is_running():
+                code = server.process.stop(20)
+                expect(code == 0, f'{server.name}: exit code {code} after SIGTERM')
+        for p in self.lab.processes:
+            found = p.find(r'.*(Sanitizer|runtime error: |Assertion .* failed).*')
+            expect(not found, f'{p.name}: {found and found.group(0)}')
 
     def client(self, *words, **options):
         ns = options.pop('ns', None) or self.net.client()

@@ -75,7 +75,9 @@ def run_one(a):
             setup.need_ours()
         if a.engine == 'uring' and not lab.uring_is_permitted():
             raise lab.Skip('io_uring is not permitted here')
-        CASES[a.one].run(Test(world, pki.Pki(os.path.join(a.top, 'pki')), setup))
+        test = Test(world, pki.Pki(os.path.join(a.top, 'pki')), setup)
+        CASES[a.one].run(test)
+        test.finish()
         code = 0
     except lab.Skip as e:
         print(f'SKIP {e}')

@@ -81,19 +81,17 @@ class Net:
 
 
 class Server:
-    """The daemon under test. `lines` are added to the configuration, `drop` directives left out."""
+    """The daemon under test. `lines` are added to the configuration, `drop` directives left out.
+    It is started with start() and wait_ready()."""
 
     def __init__(self, lab, pki, setup, ns, lines=(), drop=(), cert='server', wrap='plain', argv_prefix=(),
-                 engine=None, name='server', start=True):
+                 engine=None, name='server'):
         self.lab, self.setup, self.ns = lab, setup, ns
         self.status_path = lab.path(f'{name}.status')
         text = self._config(pki, setup, list(lines), drop, cert, wrap, engine or setup.engine)
         self.config = lab.write(f'{name}.conf', text)
         self.argv = [*setup.prefix, *argv_prefix, setup.binary, '--config', self.config]
         self.name, self.process = name, None
-        if start:
-            self.start()
-            self.wait_ready()
 
     def _config(self, pki, setup, lines, drop, cert, wrap, engine):
         text = SERVER
