@@ -9,7 +9,7 @@
 #   sudo ./quickstart.sh --demo [--clients N]
 #       a server and stock clients in network namespaces, pings and iperf3 through the tunnel, the share
 #       of each worker; leaves nothing behind.
-#   --server BINARY: another server instead of the build.
+#   --server BINARY: another server instead of the build. --run FOLDER: instead of run/.
 set -euo pipefail
 cd "$(dirname "$0")"
 . tests/support/packages.sh
@@ -36,6 +36,7 @@ arguments() {
 		--nat) is_nat=1 ;;
 		--remote) remote=${2:?--remote needs an address} && shift ;;
 		--clients) clients=${2:?--clients needs a number} && shift ;;
+		--run) run=$(realpath "${2:?--run needs a folder}") && shift ;;
 		--server) binary=$(realpath "${2:?--server needs a file}") && shift ;;
 		-h | --help) sed -n '3,14s/^# \{0,1\}//p' quickstart.sh && exit 0 ;;
 		*) fail "unknown word $1; see --help" ;;
@@ -55,7 +56,7 @@ build() {
 		meson compile -C build shardvpn
 	} >"$run/build.log" 2>&1 </dev/null || {
 		tail -n 30 "$run/build.log" >&2
-		fail "the build failed; all of it is in run/build.log"
+		fail "the build failed; all of it is in $run/build.log"
 	}
 	binary=$PWD/build/server/shardvpn
 }

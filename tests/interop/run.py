@@ -36,6 +36,7 @@ import cases_refusals  # noqa: E402,F401
 import cases_hostile  # noqa: E402,F401
 import cases_start  # noqa: E402,F401
 import cases_stock  # noqa: E402,F401
+import cases_quickstart  # noqa: E402,F401
 
 EXIT_SKIP = 77
 

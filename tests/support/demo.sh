@@ -94,7 +94,7 @@ start_server() {
 	done
 	start srv "$run/demo-server.log" "$binary" --config "$run/server.conf"
 	server_pid=${demo_pids[-1]}
-	wait_for 15 "the server is not ready; see run/demo-server.log" server_is_up
+	wait_for 15 "the server is not ready; see $run/demo-server.log" server_is_up
 	grep -iE 'io_uring|epoll' "$run/demo-server.log" | tail -n 1 || true
 }
 
@@ -105,7 +105,7 @@ start_clients() {
 		start "c$n" "$run/demo-client$n.log" openvpn --config "$run/demo$n.ovpn" --disable-dco --verb 3
 	done
 	for n in $(seq 0 $((clients - 1))); do
-		wait_for 30 "client $n did not connect; see run/demo-client$n.log" client_is_up "$n"
+		wait_for 30 "client $n did not connect; see $run/demo-client$n.log" client_is_up "$n"
 		in_ns "c$n" ping -n -q -c 3 -i 0.2 -W 2 "$inside.1" >"$run/demo-ping.log" ||
 			fail "client $n: no ping through the tunnel"
 		echo "client $n: $(in_ns "c$n" ip -4 -br addr show dev tun0 | awk '{print $3}')," \
