@@ -238,6 +238,19 @@ static void tear_down(struct worker *w)
 	/* The pool stays until worker_free: other threads may still hold buffers of it. */
 }
 
+/* Busy is the thread's own CPU time: what a wait submits is work, though it looks like waiting.
+ * Both clocks are read here, since `now_ns` lags behind by a turn; the rest never goes below zero
+ * or back.
+ */
+static void count_time(struct worker *w)
+{
+	struct counters *c = &w->dp.count;
+	c->busy_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	uint64_t lived_ns = clock_ns(CLOCK_BOOTTIME) - w->started_ns;
+	if (lived_ns > c->busy_ns + c->idle_ns)
+		c->idle_ns = lived_ns - c->busy_ns;
+}
+
 static void publish(struct worker *w)
 {
 	struct counters *c = &w->dp.count;
@@ -248,9 +261,7 @@ static void publish(struct worker *w)
 	c->io_buffers_exhausted = io->buffers_exhausted;
 	c->io_receive_errors = io->receive_errors;
 	c->drops[DIRECTION_INGRESS][DROP_MTU] = io->truncated;
-	/* The thread's own CPU time: what a wait submits is work, though it looks like waiting. */
-	c->busy_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-	c->idle_ns = w->now_ns - w->started_ns - c->busy_ns;
+	count_time(w);
 	c->peers = peer_table_count(w->dp.peers);
 	c->buffers_free = buffer_pool_free_count(w->dp.pool);
 	c->timers_armed = w->dp.timers.armed;

@@ -318,6 +318,16 @@ static void expect_drop(struct bench *b, unsigned worker, enum drop why, uint64_
 	assert_int_equal(drops(b, worker, DIRECTION_INGRESS, why), n);
 }
 
+static void worker_counts_no_more_time_than_has_passed(void **state)
+{
+	static const uint64_t minute_ns = 60000000000u;
+	struct bench *b = *state;
+	struct counters c;
+	counters_read(worker_counters(b->workers[0]), &c); /* as published before the first turn */
+	assert_true(c.busy_ns < minute_ns);
+	assert_true(c.idle_ns < minute_ns);
+}
+
 static void worker_opens_for_the_tun_and_seals_for_the_peer(void **state)
 {
 	struct bench *b = *state;
@@ -617,6 +627,7 @@ static void worker_keeps_traffic_from_a_later_holder_of_the_address(void **state
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		ON_BOTH(worker_counts_no_more_time_than_has_passed),
 		ON_BOTH(worker_opens_for_the_tun_and_seals_for_the_peer),
 		ON_BOTH(worker_hands_over_what_another_owns),
 		ON_BOTH(worker_routes_between_clients_of_two_workers),
