@@ -24,6 +24,7 @@
 #define LISTENERS_MAX	16
 #define NOTE_LEN	128
 #define NAME_LEN	48
+#define JOIN_MS		1   /* how often a thread that ends is looked after */
 #define DATAGRAM_EXTRA	128 /* largest header, tag and padding around an inner packet */
 
 struct worker {
@@ -76,8 +77,9 @@ int worker_new(const struct worker_shared *shared, unsigned index, int tun_fd, i
 		w->has_pktinfo[i] = shared->groups[i].has_pktinfo;
 	}
 	if (sem_init(&w->started, 0, 0) != 0) {
+		int err = -errno;
 		free(w);
-		return -errno;
+		return err;
 	}
 	*out = w;
 	return 0;
@@ -331,7 +333,7 @@ static void say_failed(struct worker *w, int rc)
 {
 	struct message m = {.kind = MESSAGE_FAILED, .arg = (uint8_t)-rc};
 	while (!mailbox_send(w->dp.mailboxes, w->index, ACCEPTOR, &m))
-		sched_yield();
+		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 	mailbox_flush(w->dp.mailboxes, w->index);
 }
 
@@ -385,7 +387,7 @@ int worker_start(struct worker *w, char *why, size_t why_len)
 			why, why_len,
 			"worker %u: cannot start a thread (%s): raise TasksMax= and LimitNPROC= of "
 			"the service, or lower workers",
-			w->index, strerror(-rc));
+			w->index, strerrordesc_np(-rc));
 		return rc;
 	}
 	while (sem_wait(&w->started) != 0)
@@ -393,14 +395,39 @@ int worker_start(struct worker *w, char *why, size_t why_len)
 	if (w->start_error == 0)
 		return 0;
 	snprintf(why, why_len, "worker %u: %s: %s", w->index, w->start_step,
-		 strerror(-w->start_error));
+		 strerrordesc_np(-w->start_error));
 	pthread_join(w->thread, NULL);
 	return w->start_error;
 }
 
+static void forget_messages(struct mailboxes *m)
+{
+	struct message forgotten[ORDERS_BATCH];
+	while (mailbox_receive(m, ACCEPTOR, forgotten, ORDERS_BATCH) > 0)
+		;
+}
+
+/* Has the thread ended within JOIN_MS? */
+static bool has_ended(struct worker *w)
+{
+	struct timespec until;
+	clock_gettime(CLOCK_REALTIME, &until); /* the clock that the wait goes by */
+	until.tv_nsec += JOIN_MS * 1000000;
+	until.tv_sec += until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
+	return pthread_timedjoin_np(w->thread, NULL, &until) == 0;
+}
+
 void worker_join(struct worker *w)
 {
-	pthread_join(w->thread, NULL);
+	struct mailboxes *m = w->shared->mailboxes;
+	const struct message stop = {.kind = MESSAGE_STOP};
+	bool is_told = false;
+	do {
+		is_told = is_told || mailbox_send(m, ACCEPTOR, w->index, &stop);
+		mailbox_flush(m, ACCEPTOR);
+		forget_messages(m);
+	} while (!has_ended(w));
 }
 
 struct counters_shared *worker_counters(struct worker *w)

@@ -38,7 +38,9 @@ __attribute__((warn_unused_result)) int worker_new(const struct worker_shared *s
 /* Start the thread (all signals blocked) and wait until its engine stands. On failure `why` (256
  * bytes) says what to do. Returns 0 or -errno. */
 __attribute__((warn_unused_result)) int worker_start(struct worker *w, char *why, size_t why_len);
-/* Wait for the thread's end; MESSAGE_STOP must have been sent. */
+/* Tell the thread to stop, unless it was told already, and wait for its end. What workers still
+ * send to the acceptor is taken and forgotten meanwhile: one that cannot answer takes no more
+ * messages, and would not come to its MESSAGE_STOP. Thread: acceptor. */
 void worker_join(struct worker *w);
 void worker_free(struct worker *w);
 

@@ -618,6 +618,18 @@ static void worker_keeps_traffic_from_a_later_holder_of_the_address(void **state
 	remove_peer(b, p);
 }
 
+/* More answers than its ring and its backlog hold, and nobody who takes them. */
+static void worker_ends_though_it_cannot_answer(void **state)
+{
+	struct bench *b = *state;
+	const struct message ping = {.kind = MESSAGE_PING};
+	for (unsigned i = 0; i < 1023 + 2 * 128; i++)
+		send_message(b, 1, ping);
+	while (mailbox_depth(b->shared.mailboxes, 0) < 1023)
+		usleep(1000);
+	/* tear_down joins it */
+}
+
 #define ON_BOTH(test)                                                                              \
 	{#test " (epoll)", test, set_up_epoll, tear_down, NULL},                                   \
 	{                                                                                          \
@@ -639,6 +651,7 @@ int main(void)
 		ON_BOTH(worker_pings_and_tells_of_silence),
 		ON_BOTH(worker_tells_of_exit),
 		ON_BOTH(worker_takes_both_keys_while_they_overlap),
+		ON_BOTH(worker_ends_though_it_cannot_answer),
 		ON_BOTH(worker_keeps_traffic_from_a_later_holder_of_the_address),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
