@@ -131,6 +131,7 @@ static void work(struct acceptor *a)
 	expire_timers(a);
 	resume_clients(a);
 	removal_reap(&a->shared);
+	admission_check_crl(a->admission);
 	a->has_more = snapshots_continue(a->snapshots);
 	route_table_poll(a->shared.routes);
 	hand_over_flush(a->shared.hand_over);

@@ -83,6 +83,12 @@ static int limit_new(const struct config *c, struct initial_limit **out)
 	return initial_limit_new(&setup, out);
 }
 
+static void use_tls(struct admission *a, struct tls_context *tls)
+{
+	a->tls = tls;
+	a->shared->tls = tls;
+}
+
 int admission_new(struct acceptor_shared *shared, const struct admission_setup *setup,
 		  struct admission **out)
 {
@@ -93,7 +99,7 @@ int admission_new(struct acceptor_shared *shared, const struct admission_setup *
 	if (!a)
 		return -ENOMEM;
 	a->shared = shared;
-	a->tls = tls_context_ref(setup->tls);
+	use_tls(a, tls_context_ref(setup->tls));
 	a->initial.wrap = setup->wrap;
 	a->initial.hand_window_s = c->hand_window_s;
 	a->new_sessions.n = c->connect_freq_n;
@@ -132,7 +138,7 @@ void admission_reload(struct admission *a)
 		return;
 	}
 	tls_context_unref(a->tls);
-	a->tls = fresh;
+	use_tls(a, fresh);
 	log_line(LOG_NOTE, "certificates, key and CRL were read again");
 }
 
@@ -141,7 +147,7 @@ const struct tls_context *admission_tls(const struct admission *a)
 	return a->tls;
 }
 
-static void check_crl(struct admission *a)
+void admission_check_crl(struct admission *a)
 {
 	uint64_t now_ms = a->shared->now_ms;
 
@@ -301,7 +307,7 @@ static struct client *admit(struct admission *a, const struct link_addr *from,
 
 	if (s->is_stopping || !make_way(a, from) || !is_within_limits(a))
 		return NULL;
-	check_crl(a);
+	admission_check_crl(a);
 	c = clients_add(s->clients, from, &r->server_sid, &r->client_sid, s->now_ms);
 	if (!c)
 		return NULL;

@@ -23,7 +23,8 @@ struct admission_setup {
 	const struct static_key *wrap_key; /* NULL: no wrapping */
 };
 
-/* Also makes shared->initial_limit. shared->config is set. Returns 0, -ENOMEM or -EIO. */
+/* Also sets shared->initial_limit and shared->tls. shared->config is set. Returns 0, -ENOMEM or
+ * -EIO. */
 __attribute__((warn_unused_result)) int admission_new(struct acceptor_shared *shared,
 						      const struct admission_setup *setup,
 						      struct admission **out);
@@ -33,9 +34,12 @@ void admission_free(struct admission *a);
  * the datagram now, or NULL: answered, or dropped and counted. */
 struct client *admission_judge(struct admission *a, const struct link_addr *from,
 			       struct view datagram);
-/* Read certificates, key and CRL again; new sessions use them. On failure the old ones stay, and an
+/* Read certificates, key and CRL again; handshakes that begin later use them, those of
+ * renegotiations too. On failure the old ones stay, and an
  * error is logged. */
 void admission_reload(struct admission *a);
+/* The same if the CRL file has changed. Looks at it once a second. */
+void admission_check_crl(struct admission *a);
 const struct tls_context *admission_tls(const struct admission *a);
 
 #endif

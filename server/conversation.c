@@ -259,6 +259,7 @@ static void arm(struct acceptor_shared *s, struct client *c)
 void conversation_step(struct acceptor_shared *s, struct client *c)
 {
 	for (int i = 0; i < ROUNDS_MAX && !c->is_lent && !is_removed(c); i++) {
+		session_use_tls(c->session, s->tls);
 		if (session_is_expensive(c->session) && lend(s, c))
 			return;
 		session_advance(c->session, s->now_ms, s->wall_s);

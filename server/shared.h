@@ -21,6 +21,7 @@ struct ip_pool;
 struct placement;
 struct route_table;
 struct timers;
+struct tls_context;
 
 struct acceptor_shared {
 	const struct config *config;
@@ -36,6 +37,7 @@ struct acceptor_shared {
 	struct route_table *routes;
 	struct ip_pool *pool; /* NULL: none */
 	struct initial_limit *initial_limit;
+	struct tls_context *tls; /* of the next handshake; admission holds the reference */
 
 	struct control_counters count;
 	uint32_t routes4, routes6; /* addresses in the route table */

@@ -410,3 +410,13 @@ void session_renegotiate(struct session *s, uint64_t now_ms)
 	s->wants_renegotiation = true;
 	s->needs_advance = true;
 }
+
+/* A TLS object borrows the context that it was made of. The primary key's is the only one, so
+ * without it nobody looks at the old context any more. */
+void session_use_tls(struct session *s, struct tls_context *tls)
+{
+	if (s->tls == tls || s->primary->tls)
+		return;
+	tls_context_unref(s->tls);
+	s->tls = tls_context_ref(tls);
+}

@@ -142,6 +142,9 @@ __attribute__((warn_unused_result)) int session_command(struct session *s, const
 /* Begin a renegotiation now (both roles), e.g. because a key is nearly used up. No effect while one
  * is under way or before the first key. */
 void session_renegotiate(struct session *s, uint64_t now_ms);
+/* The certificates, CRL and policy of the next TLS handshake, a renegotiation's too; one that has
+ * begun keeps its own. `tls` is referenced. */
+void session_use_tls(struct session *s, struct tls_context *tls);
 /* Leave: in the client role with EXIT if negotiated. SESSION_EVENT_CLOSED follows at or before
  * now_ms + linger_ms, once what is queued was sent and acknowledged. The first deadline wins. */
 void session_close(struct session *s, enum session_reason reason, uint64_t now_ms,

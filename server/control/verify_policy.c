@@ -13,6 +13,7 @@
 
 #include <openssl/err.h>
 #include <openssl/pem.h>
+#include <openssl/x509v3.h>
 #include <openssl/ssl.h>
 
 #include "crypto/secret.h"
@@ -189,6 +190,8 @@ static int add_ca(X509_STORE *store, STACK_OF(X509_INFO) * infos, SSL_CTX *ctx)
 			X509_STORE_add_crl(store, info->crl);
 		if (!info->x509)
 			continue;
+		/* OpenSSL reads the extensions at the first use: here, before threads share it. */
+		(void)X509_check_purpose(info->x509, -1, 0);
 		if (X509_STORE_add_cert(store, info->x509) != 1 ||
 		    SSL_CTX_add_client_CA(ctx, info->x509) != 1)
 			return -ENOMEM;

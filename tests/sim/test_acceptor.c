@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "crypto/packet.h"
+#include "server/clock.h"
 #include "tests/sim/stage.h"
 
 static int set_up(void **state)
@@ -456,6 +457,32 @@ static void acceptor_reads_a_changed_crl_before_the_next_session(void **state)
 	unlink(path);
 }
 
+/* Whoever is revoked gets no new key: its old one is the last. */
+static void acceptor_refuses_the_renegotiation_of_a_revoked_client(void **state)
+{
+	struct stage *s = *state;
+	struct stage_client *c;
+	char path[] = "/tmp/sim_acceptor_crl_XXXXXX";
+	int fd = mkstemp(path);
+
+	assert_true(fd >= 0);
+	close(fd);
+	stage_write_crl(path, false);
+	s->config.crl.path = path;
+	stage_start(s);
+	c = stage_connect(s, "alice");
+	stage_wait_up(c);
+	session_renegotiate(c->session, clock_boot_ms());
+	stage_pass(s, 500);
+	assert_int_equal(c->keys, 2);
+	stage_write_crl(path, true);
+	stage_pass(s, 1100); /* looked at once a second, and so often may one renegotiate */
+	session_renegotiate(c->session, clock_boot_ms());
+	stage_pass(s, 500);
+	assert_int_equal(c->keys, 2);
+	unlink(path);
+}
+
 static void acceptor_reads_certificates_again_on_a_signal(void **state)
 {
 	struct stage *s = *state;
@@ -604,6 +631,7 @@ int main(void)
 		TEST(acceptor_limits_new_sessions_to_connect_freq),
 		TEST(acceptor_says_nothing_to_packets_that_prove_nothing),
 		TEST(acceptor_reads_a_changed_crl_before_the_next_session),
+		TEST(acceptor_refuses_the_renegotiation_of_a_revoked_client),
 		TEST(acceptor_reads_certificates_again_on_a_signal),
 		TEST(acceptor_renegotiates_when_a_worker_says_that_a_key_is_used_up),
 		TEST(acceptor_lets_a_client_go_that_says_so),
