@@ -101,9 +101,17 @@ static int run_gateway(const struct config *c)
 	return code;
 }
 
+/* Until the acceptor listens to them, requests to read or write something anew have nothing to
+ * act on; they must not end a server that is about to start, or to stop. */
+static void ignore_signals(void)
+{
+	static const int ignored[] = {SIGPIPE, SIGHUP, SIGUSR1, SIGUSR2};
+	for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++)
+		(void)signal(ignored[i], SIG_IGN);
+}
+
 static int run(const struct config *c, const struct config_report *r)
 {
-	(void)signal(SIGPIPE, SIG_IGN);
 	if (open_log(c) != 0)
 		return 1;
 	log_start(r);
@@ -132,6 +140,7 @@ static int act(enum config_action action, const struct config *c, const struct c
 
 int main(int argc, char **argv)
 {
+	ignore_signals();
 	enum config_action action = CONFIG_RUN;
 	struct config_report report = {0};
 	struct config *c = NULL;

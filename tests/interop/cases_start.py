@@ -127,6 +127,22 @@ def uring_forbidden(t):
     fails(t, r'io_uring|io-engine (auto|epoll)', engine='uring', argv_prefix=NO_URING, name='second')
 
 
+@case(ours=True, engine=False)
+def signals_at_start(t):
+    """SIGHUP, SIGUSR1 and SIGUSR2 while it starts do not end it"""
+    server = t.server(start=False)
+    server.start()
+    server.wait_log('library versions', 15)
+
+    def is_ready():
+        for number in (signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
+            server.process.signal(number)
+        server.expect_alive()
+        return 'Initialization Sequence Completed' in server.text()
+    wait_until(is_ready, 60 if t.setup.prefix else 15, 'it did not become ready', every=0.001)
+    t.client().ping(100, 3)
+
+
 @case(ours=True, engine=False, quick=False)
 def uring_masked(t):
     """disable-feature uring: it runs on epoll and says so"""
