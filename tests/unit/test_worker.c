@@ -12,16 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <arpa/inet.h>
 #include <cmocka.h>
-#include <errno.h>
-#include <poll.h>
-#include <stdio.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "crypto/packet.h"
+#include "tests/support/far_end.h"
 #include "workers/buffer.h"
 #include "workers/messages.h"
 #include "workers/payload.h"
@@ -46,28 +42,6 @@ struct bench {
 	struct buffer_pool *pool;	      /* thread 0's */
 	struct data_key_material material[2]; /* of A and B; directions as the server sees them */
 };
-
-struct client_key {
-	struct data_key key;
-	struct aead_schedule seal, open;
-};
-
-static struct link_addr address_of(int fd)
-{
-	struct link_addr l = {0};
-	socklen_t len = sizeof(l.remote);
-	assert_int_equal(getsockname(fd, &l.remote.sa, &len), 0);
-	return l;
-}
-
-static int udp_socket(void)
-{
-	struct sockaddr_in any = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	assert_true(fd >= 0);
-	assert_int_equal(bind(fd, (struct sockaddr *)&any, sizeof(any)), 0);
-	return fd;
-}
 
 static void start_worker(struct bench *b, unsigned i)
 {
@@ -178,11 +152,6 @@ static int tear_down(void **state)
 	return 0;
 }
 
-static struct ip_addr virtual_of(uint32_t peer_id)
-{
-	return ip_addr_from_be32(htonl(0x0a080000u + peer_id));
-}
-
 static void add_route(struct bench *b, uint32_t id, uint32_t generation)
 {
 	struct ip_addr a = virtual_of(id);
@@ -233,71 +202,18 @@ static void remove_peer(struct bench *b, struct peer *p)
 	peer_free(p);
 }
 
-/* The other side's key: directions exchanged. */
-static struct client_key *client_key(struct bench *b, uint32_t id,
-				     const struct data_key_material *server)
-{
-	struct data_key_material m = *server;
-	struct data_key_options o = {.peer_id = id, .replay_window = 64};
-	struct client_key *k = aligned_alloc(64, (sizeof(*k) + 63) & ~(size_t)63);
-	memcpy(m.seal_key, server->open_key, sizeof(m.seal_key));
-	memcpy(m.open_key, server->seal_key, sizeof(m.open_key));
-	assert_int_equal(data_key_init(&k->key, b->aead, &m, &o, &k->seal, &k->open), 0);
-	return k;
-}
-
-static void free_key(struct bench *b, struct client_key *k)
-{
-	data_key_fini(&k->key, b->aead);
-	free(k);
-}
-
-/* An IPv4 packet of 28 bytes with `mark` at its end. */
-static void inner_packet(uint8_t out[28], uint32_t from, uint32_t to, uint8_t mark)
-{
-	struct ip_addr s = virtual_of(from), d = virtual_of(to);
-	memset(out, 0, 28);
-	out[0] = 0x45;
-	out[3] = 28;
-	out[8] = 64;
-	out[9] = 17;
-	memcpy(out + 12, s.bytes, 4);
-	memcpy(out + 16, d.bytes, 4);
-	out[27] = mark;
-}
-
 static void send_to(struct bench *b, int fd, unsigned socket, const void *data, size_t len)
 {
 	struct link_addr l = address_of(b->group.fds[socket]);
 	assert_int_equal(sendto(fd, data, len, 0, &l.remote.sa, endpoint_len(&l.remote)), len);
 }
 
-static size_t seal(struct bench *b, struct client_key *k, const void *text, size_t len,
-		   uint8_t room[2048])
-{
-	struct data_segment s = {.data = room + DATA_KEY_HEADROOM, .len = (uint32_t)len};
-	memcpy(s.data, text, len);
-	data_key_seal(&k->key, b->aead, &s, 1);
-	assert_int_equal(s.drop, DROP_NONE);
-	memmove(room, s.data, s.len);
-	return s.len;
-}
-
 static void send_sealed(struct bench *b, int fd, unsigned socket, struct client_key *k,
 			const void *text, size_t len)
 {
 	uint8_t room[2048];
-	size_t n = seal(b, k, text, len, room);
+	size_t n = seal_text(b->aead, k, text, len, room);
 	send_to(b, fd, socket, room, n);
-}
-
-static size_t receive(int fd, uint8_t *out, size_t cap, int timeout_ms)
-{
-	struct pollfd p = {.fd = fd, .events = POLLIN};
-	if (poll(&p, 1, timeout_ms) != 1)
-		return 0;
-	ssize_t n = recv(fd, out, cap, 0);
-	return n > 0 ? (size_t)n : 0;
 }
 
 static uint64_t drops(struct bench *b, unsigned worker, enum counter_direction d, enum drop why)
@@ -334,7 +250,7 @@ static void worker_opens_for_the_tun_and_seals_for_the_peer(void **state)
 	uint8_t packet[28], got[2048];
 	struct peer *p = add_peer(b, PEER_A, (struct peer_setup){0});
 	install_key(b, PEER_A, &b->material[0]);
-	struct client_key *k = client_key(b, PEER_A, &b->material[0]);
+	struct client_key *k = client_key(b->aead, PEER_A, &b->material[0]);
 
 	inner_packet(packet, PEER_A, 77, 1);
 	send_sealed(b, b->client, 1, k, packet, sizeof(packet));
@@ -349,7 +265,7 @@ static void worker_opens_for_the_tun_and_seals_for_the_peer(void **state)
 	assert_int_equal(s.drop, DROP_NONE);
 	assert_int_equal(s.len, sizeof(packet));
 	assert_memory_equal(s.data, packet, sizeof(packet));
-	free_key(b, k);
+	free_key(b->aead, k);
 	remove_peer(b, p);
 }
 
@@ -359,7 +275,7 @@ static void worker_hands_over_what_another_owns(void **state)
 	uint8_t packet[28], got[2048];
 	struct peer *p = add_peer(b, PEER_A, (struct peer_setup){0});
 	install_key(b, PEER_A, &b->material[0]);
-	struct client_key *k = client_key(b, PEER_A, &b->material[0]);
+	struct client_key *k = client_key(b->aead, PEER_A, &b->material[0]);
 
 	inner_packet(packet, PEER_A, 77, 1);
 	send_sealed(b, b->client, 2, k, packet, sizeof(packet)); /* lands at the wrong worker */
@@ -368,7 +284,7 @@ static void worker_hands_over_what_another_owns(void **state)
 	inner_packet(packet, 77, PEER_A, 2);
 	assert_int_equal(send(b->tun[1], packet, sizeof(packet), 0), sizeof(packet));
 	assert_true(receive(b->client, got, sizeof(got), DEADLINE_MS) > sizeof(packet));
-	free_key(b, k);
+	free_key(b->aead, k);
 	remove_peer(b, p);
 }
 
@@ -380,8 +296,8 @@ static void worker_routes_between_clients_of_two_workers(void **state)
 	struct peer *pb = add_peer(b, PEER_B, (struct peer_setup){0});
 	install_key(b, PEER_A, &b->material[0]);
 	install_key(b, PEER_B, &b->material[1]);
-	struct client_key *ka = client_key(b, PEER_A, &b->material[0]);
-	struct client_key *kb = client_key(b, PEER_B, &b->material[1]);
+	struct client_key *ka = client_key(b->aead, PEER_A, &b->material[0]);
+	struct client_key *kb = client_key(b->aead, PEER_B, &b->material[1]);
 
 	inner_packet(packet, PEER_A, PEER_B, 9);
 	send_sealed(b, b->client, 1, ka, packet, sizeof(packet));
@@ -390,8 +306,8 @@ static void worker_routes_between_clients_of_two_workers(void **state)
 	data_key_open(&kb->key, b->aead, &s, 1, 1);
 	assert_int_equal(s.drop, DROP_NONE);
 	assert_memory_equal(s.data, packet, sizeof(packet));
-	free_key(b, ka);
-	free_key(b, kb);
+	free_key(b->aead, ka);
+	free_key(b->aead, kb);
 	remove_peer(b, pa);
 	remove_peer(b, pb);
 }
@@ -405,8 +321,8 @@ static void worker_copies_multicast_to_every_other_client(void **state)
 	struct peer *pb = add_peer(b, PEER_B, (struct peer_setup){0});
 	install_key(b, PEER_A, &b->material[0]);
 	install_key(b, PEER_B, &b->material[1]);
-	struct client_key *ka = client_key(b, PEER_A, &b->material[0]);
-	struct client_key *kb = client_key(b, PEER_B, &b->material[1]);
+	struct client_key *ka = client_key(b->aead, PEER_A, &b->material[0]);
+	struct client_key *kb = client_key(b->aead, PEER_B, &b->material[1]);
 
 	inner_packet(packet, PEER_A, 77, 9);
 	memcpy(packet + 16, group, 4);
@@ -423,8 +339,8 @@ static void worker_copies_multicast_to_every_other_client(void **state)
 	assert_true(receive(b->client, got, sizeof(got), DEADLINE_MS) >
 		    0); /* from inside: to both */
 	assert_true(receive(b->client, got, sizeof(got), DEADLINE_MS) > 0);
-	free_key(b, ka);
-	free_key(b, kb);
+	free_key(b->aead, ka);
+	free_key(b->aead, kb);
 	remove_peer(b, pa);
 	remove_peer(b, pb);
 }
@@ -435,14 +351,14 @@ static void worker_counts_and_drops_what_is_wrong(void **state)
 	uint8_t packet[28], room[2048], got[64];
 	struct peer *p = add_peer(b, PEER_A, (struct peer_setup){0});
 	install_key(b, PEER_A, &b->material[0]);
-	struct client_key *k = client_key(b, PEER_A, &b->material[0]);
+	struct client_key *k = client_key(b->aead, PEER_A, &b->material[0]);
 
 	inner_packet(packet, PEER_B, 77, 1); /* somebody else's address */
 	send_sealed(b, b->client, 1, k, packet, sizeof(packet));
 	expect_drop(b, 0, DROP_SOURCE_SPOOFED, 1);
 
 	inner_packet(packet, PEER_A, 77, 1);
-	size_t n = seal(b, k, packet, sizeof(packet), room);
+	size_t n = seal_text(b->aead, k, packet, sizeof(packet), room);
 	room[n - 1] ^= 1;
 	send_to(b, b->client, 1, room, n);
 	expect_drop(b, 0, DROP_DECRYPT, 1);
@@ -464,7 +380,7 @@ static void worker_counts_and_drops_what_is_wrong(void **state)
 	send_to(b, b->client, 1, room, n);
 	expect_drop(b, 0, DROP_BAD_OPCODE, 1);
 	assert_int_equal(receive(b->tun[0], got, sizeof(got), 0), 0);
-	free_key(b, k);
+	free_key(b->aead, k);
 	remove_peer(b, p);
 }
 
@@ -495,12 +411,12 @@ static void worker_finds_a_peer_without_peer_id_by_address(void **state)
 	uint8_t packet[28], got[64];
 	struct peer *p = add_peer(b, PEER_A, (struct peer_setup){0});
 	install_key(b, PEER_A, &b->material[0]);
-	struct client_key *k = client_key(b, PEER_ID_NONE, &b->material[0]);
+	struct client_key *k = client_key(b->aead, PEER_ID_NONE, &b->material[0]);
 	assert_int_equal(k->key.head_len, 1);
 	inner_packet(packet, PEER_A, 77, 1);
 	send_sealed(b, b->client, 1, k, packet, sizeof(packet));
 	assert_int_equal(receive(b->tun[0], got, sizeof(got), DEADLINE_MS), sizeof(packet));
-	free_key(b, k);
+	free_key(b->aead, k);
 	remove_peer(b, p);
 }
 
@@ -511,7 +427,7 @@ static void worker_asks_before_a_peer_moves(void **state)
 	int elsewhere = udp_socket();
 	struct peer *p = add_peer(b, PEER_A, (struct peer_setup){0});
 	install_key(b, PEER_A, &b->material[0]);
-	struct client_key *k = client_key(b, PEER_A, &b->material[0]);
+	struct client_key *k = client_key(b->aead, PEER_A, &b->material[0]);
 
 	inner_packet(packet, PEER_A, 77, 1);
 	send_sealed(b, elsewhere, 1, k, packet, sizeof(packet));
@@ -534,7 +450,7 @@ static void worker_asks_before_a_peer_moves(void **state)
 		has_moved = receive(elsewhere, got, sizeof(got), 50) > 0;
 	}
 	assert_true(has_moved);
-	free_key(b, k);
+	free_key(b->aead, k);
 	remove_peer(b, p);
 	close(elsewhere);
 }
@@ -545,7 +461,7 @@ static void worker_pings_and_tells_of_silence(void **state)
 	uint8_t got[2048];
 	struct peer *p = add_peer(b, PEER_A, (struct peer_setup){.ping_s = 1, .ping_restart_s = 2});
 	install_key(b, PEER_A, &b->material[0]);
-	struct client_key *k = client_key(b, PEER_A, &b->material[0]);
+	struct client_key *k = client_key(b->aead, PEER_A, &b->material[0]);
 	size_t n = receive(b->client, got, sizeof(got), DEADLINE_MS);
 	struct data_segment s = {.data = got, .len = (uint32_t)n};
 	data_key_open(&k->key, b->aead, &s, 1, 1);
@@ -554,7 +470,7 @@ static void worker_pings_and_tells_of_silence(void **state)
 	struct message m = next_message(b);
 	assert_int_equal(m.kind, MESSAGE_PEER_SILENT);
 	assert_int_equal(m.peer_id, PEER_A);
-	free_key(b, k);
+	free_key(b->aead, k);
 	remove_peer(b, p);
 }
 
@@ -564,14 +480,14 @@ static void worker_tells_of_exit(void **state)
 	uint8_t text[PAYLOAD_MAGIC_LEN + 1];
 	struct peer *p = add_peer(b, PEER_A, (struct peer_setup){0});
 	install_key(b, PEER_A, &b->material[0]);
-	struct client_key *k = client_key(b, PEER_A, &b->material[0]);
+	struct client_key *k = client_key(b->aead, PEER_A, &b->material[0]);
 	memcpy(text, payload_occ, PAYLOAD_MAGIC_LEN);
 	text[PAYLOAD_MAGIC_LEN] = OCC_EXIT;
 	send_sealed(b, b->client, 1, k, text, sizeof(text));
 	struct message m = next_message(b);
 	assert_int_equal(m.kind, MESSAGE_PEER_EXIT);
 	assert_int_equal(m.peer_id, PEER_A);
-	free_key(b, k);
+	free_key(b->aead, k);
 	remove_peer(b, p);
 }
 
@@ -584,8 +500,8 @@ static void worker_takes_both_keys_while_they_overlap(void **state)
 	struct peer *p = add_peer(b, PEER_A, (struct peer_setup){0});
 	install_key(b, PEER_A, &b->material[0]);
 	install_key(b, PEER_A, &second);
-	struct client_key *k[2] = {client_key(b, PEER_A, &b->material[0]),
-				   client_key(b, PEER_A, &second)};
+	struct client_key *k[2] = {client_key(b->aead, PEER_A, &b->material[0]),
+				   client_key(b->aead, PEER_A, &second)};
 	inner_packet(packet, PEER_A, 77, 1);
 	for (unsigned i = 0; i < 4; i++) {
 		send_sealed(b, b->client, 1, k[i & 1], packet, sizeof(packet));
@@ -599,8 +515,8 @@ static void worker_takes_both_keys_while_they_overlap(void **state)
 	expect_drop(b, 0, DROP_NO_KEY, 1);
 	send_sealed(b, b->client, 1, k[1], packet, sizeof(packet));
 	assert_int_equal(receive(b->tun[0], got, sizeof(got), DEADLINE_MS), sizeof(packet));
-	free_key(b, k[0]);
-	free_key(b, k[1]);
+	free_key(b->aead, k[0]);
+	free_key(b->aead, k[1]);
 	remove_peer(b, p);
 }
 
