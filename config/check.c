@@ -45,6 +45,9 @@ static bool check_role(const struct config *c, struct config_report *r)
 		config_fault(r, c, DIRECTIVE_MODE, "mode server requires tls-server");
 		return false;
 	}
+	/* Of a file that could not be read enough is said. */
+	if (r->fault_count > 0 && is_given(c, DIRECTIVE_CONFIG) && !c->config_path)
+		return false;
 	list_server_directives(c, needing, sizeof(needing));
 	snprintf(line, sizeof(line),
 		 "no server role: `server NETWORK MASK`, or `mode server` with `tls-server`, is "

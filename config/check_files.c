@@ -18,7 +18,8 @@ struct finding {
 static const char *advice(int err)
 {
 	if (err == ENOENT || err == ENOTDIR)
-		return "create it, or correct the name (relative names start at `cd`)";
+		return "create it, or correct the name (relative names count from where it is "
+		       "started, or from `cd`)";
 	if (err == EACCES || err == EPERM)
 		return "allow this user to, or start as root";
 	return "correct the name";

@@ -102,7 +102,8 @@ char *config_help_text(void)
 		char head[96];
 		snprintf(head, sizeof(head), "--%s%s%s", d->name, d->usage[0] ? " " : "", d->usage);
 		const char *mark = help_mark(d);
-		fprintf(f, mark[0] ? "%-56s %s%s\n" : "%s\n", head, mark, d->note);
+		const char *gap = d->fate == FATE_IMPLEMENT && d->note[0] ? "; " : "";
+		fprintf(f, mark[0] ? "%-56s %s%s%s\n" : "%s\n", head, mark, gap, d->note);
 	}
 	if (fclose(f) != 0) {
 		free(text);

@@ -35,6 +35,20 @@ enum directive_id directive_find(const char *name)
 	return d ? (enum directive_id)(d - table) : DIRECTIVE_COUNT;
 }
 
+bool directive_is_own(enum directive_id id)
+{
+	static const enum directive_id own[] = {
+		DIRECTIVE_AEAD_ENGINE, DIRECTIVE_DISABLE_FEATURE, DIRECTIVE_HANDSHAKE_THREADS,
+		DIRECTIVE_IO_ENGINE,   DIRECTIVE_METRICS,	  DIRECTIVE_METRICS_ALLOW_REMOTE,
+		DIRECTIVE_WORKER_CPUS, DIRECTIVE_WORKER_MEMORY,	  DIRECTIVE_WORKERS,
+		DIRECTIVE_TEST_CONFIG,
+	};
+	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+		if (own[i] == id)
+			return true;
+	return false;
+}
+
 static unsigned min3(unsigned a, unsigned b, unsigned c)
 {
 	unsigned m = a < b ? a : b;

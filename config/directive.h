@@ -68,11 +68,13 @@ struct directive {
 	uint32_t classes; /* enum directive_class */
 	bool is_inline_ok;
 	const char *usage; /* arguments, or "" */
-	const char *note;  /* why it warns or is refused, or "" */
+	const char *note;  /* why it warns or is refused, what to do until it is built, or "" */
 };
 
 /* id < DIRECTIVE_COUNT. */
 const struct directive *directive_get(enum directive_id id);
+/* Does the stock daemon not know it? */
+bool directive_is_own(enum directive_id id);
 /* Exact name without "--"; DIRECTIVE_COUNT if there is none. */
 enum directive_id directive_find(const char *name);
 /* Name of the directive with the fewest edits from `name`; NULL if none is near. */

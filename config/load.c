@@ -69,8 +69,8 @@ static void parse_args(struct options *o, int argc, char *const *argv)
 {
 	struct lexer_line l = {.count = 2, .words = {"config"}};
 	int i = 1;
-	/* A first word that is no option is a file. */
-	if (argc > 1 && !is_option(argv[1])) {
+	/* A first word that is no option is a file; -h is a mistake. */
+	if (argc > 1 && argv[1][0] != '-') {
 		l.words[1] = argv[1];
 		options_apply(o, &l);
 		i = 2;
@@ -98,6 +98,11 @@ int config_load(int argc, char *const *argv, enum config_action *action,
 	*action = CONFIG_RUN;
 	if (!c)
 		return -ENOMEM;
+	if (argc < 2) {
+		config_report_fault(report, "no configuration: name its file, as in `shardvpn "
+					    "server.conf`");
+		return conclude(c, report, out);
+	}
 	struct options o = begin(c, report, true);
 	parse_args(&o, argc, argv);
 	*action = o.action;

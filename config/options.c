@@ -208,12 +208,18 @@ static void apply_unknown(struct options *o, const struct lexer_line *l)
 		options_fault(o, l, "unknown directive");
 }
 
-static void apply_miscounted(struct options *o, const struct lexer_line *l,
-			     const struct directive *d)
+static void apply_unbuilt(struct options *o, const struct lexer_line *l, const struct directive *d)
 {
+	options_fault(o, l, "not supported yet%s%s", d->note[0] ? "; " : "", d->note);
+}
+
+/* Our own directives are announced as ignorable for the stock daemon's sake; here they count. */
+static void apply_miscounted(struct options *o, const struct lexer_line *l, enum directive_id id)
+{
+	const struct directive *d = directive_get(id);
 	const char *gap = d->usage[0] ? " " : "";
 	const char *problem = "Unrecognized option or missing or extra parameter(s)";
-	if (is_ignorable(o, l->words[0]))
+	if (is_ignorable(o, l->words[0]) && !directive_is_own(id))
 		options_warn(o, l, "%s, ignored as the configuration allows", problem);
 	else
 		options_fault(o, l, "%s; usage: %s%s%s", problem, d->name, gap, d->usage);
@@ -242,9 +248,9 @@ static void apply_known(struct options *o, const struct lexer_line *l, enum dire
 	else if (d->fate == FATE_REFUSE)
 		options_fault(o, l, "refused: %s", d->note);
 	else if (d->fate == FATE_IMPLEMENT && d->stage != STAGE_CORE)
-		options_fault(o, l, "not supported yet");
+		apply_unbuilt(o, l, d);
 	else if (!is_count_right(l, d))
-		apply_miscounted(o, l, d);
+		apply_miscounted(o, l, id);
 	else if (l->block && !d->is_inline_ok)
 		options_fault(o, l, "cannot be an inline block");
 	else

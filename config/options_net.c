@@ -3,6 +3,7 @@
 
 #include <netdb.h>
 #include <netinet/in.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define TUN_MTU_MIN	    100
@@ -14,6 +15,14 @@
 #define METRIC_MAX	    INT32_MAX
 
 /* Transport. */
+
+/* What getaddrinfo would take for a number, and cut to 16 bits, is no name. */
+static bool is_numeric(const char *text)
+{
+	char *end;
+	(void)strtoul(text, &end, 10);
+	return *end == '\0';
+}
 
 /* A name from the services database, as stock takes it. */
 static bool find_service(const char *name, uint16_t *port)
@@ -35,7 +44,7 @@ void options_set_port(struct options *o, const struct lexer_line *l)
 	uint16_t *port = &o->config->listen.port;
 	if (number_parse(l->words[1], UINT16_MAX, &n))
 		*port = (uint16_t)n;
-	else if (!o->has_files || !find_service(l->words[1], port))
+	else if (!o->has_files || is_numeric(l->words[1]) || !find_service(l->words[1], port))
 		options_fault(o, l, "'%s' is neither a port (0 to 65535) nor a known service",
 			      l->words[1]);
 }
@@ -70,7 +79,7 @@ void options_set_proto(struct options *o, const struct lexer_line *l)
 		"tcp6-server", "tcp6-client", NULL};
 	int i = options_choice(o, l, 1, words);
 	if (i > (int)PROTO_UDP6)
-		options_fault(o, l, "%s: not supported yet", l->words[1]);
+		options_fault(o, l, "%s: not supported yet; use udp", l->words[1]);
 	else if (i >= 0)
 		o->proto = (enum proto)i;
 }

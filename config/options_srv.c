@@ -246,7 +246,11 @@ void options_set_version(struct options *o, const struct lexer_line *l)
 
 void options_set_test_config(struct options *o, const struct lexer_line *l)
 {
-	(void)l;
 	if (o->action == CONFIG_RUN)
 		o->action = CONFIG_TEST;
+	if (l->count > 1) {
+		struct lexer_line file = *l;
+		file.words[0] = "config";
+		options_apply(o, &file);
+	}
 }

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "config/config.h"
+#include "config/directive.h"
 
 #define USER_CHECK                                                                                 \
 	"none and optional need a check of users (auth-user-pass-verify, plugin or "               \
@@ -54,7 +55,7 @@ static const struct case_file cases[] = {
 	 .push = "block-outside-dns,dhcp-option DNS 198.51.100.8,dhcp-option DNS 198.51.100.9,"
 		 "comp-lzo no,route 192.168.255.1,topology net30,ping 10,ping-restart 60"},
 	{.name = "07-mikrotik-server.conf",
-	 .refused = {{5, "proto", "tcp-server: not supported yet"},
+	 .refused = {{5, "proto", "tcp-server: not supported yet; use udp"},
 		     {23, "client-config-dir", NULL},
 		     {24, "ccd-exclusive", NULL},
 		     {26, "username-as-common-name", NULL},
@@ -148,7 +149,7 @@ static const struct case_file cases[] = {
 	 .push = "inactive 7200 100000,auth-nocache,route-gateway 100.64.8.1,topology subnet,"
 		 "ping 10,ping-restart 60"},
 	{.name = "25-stealth-tcp443-portshare.conf",
-	 .refused = {{7, "proto", "tcp-server: not supported yet"},
+	 .refused = {{7, "proto", "tcp-server: not supported yet; use udp"},
 		     {10, "port-share", NULL},
 		     {11, "tcp-nodelay", NULL},
 		     {12, "socket-flags", NULL},
@@ -202,12 +203,16 @@ static char *read_case(const char *name, size_t *len)
 static void expect_fault(const char *file, const struct refusal *r, const char *fault)
 {
 	char expected[512];
-	const char *reason = r->reason ? r->reason : "not supported yet";
+	const char *reason = r->reason ? r->reason : "not supported yet", *note = "";
+	enum directive_id id = directive_find(r->directive);
+	if (r->reason == NULL && id != DIRECTIVE_COUNT)
+		note = directive_get(id)->note;
 	if (r->line == 0) {
 		assert_int_equal(strncmp(fault, r->directive, strlen(r->directive)), 0);
 		return;
 	}
-	snprintf(expected, sizeof(expected), "%s:%u: %s: %s", file, r->line, r->directive, reason);
+	snprintf(expected, sizeof(expected), "%s:%u: %s: %s%s%s", file, r->line, r->directive,
+		 reason, note[0] ? "; " : "", note);
 	assert_string_equal(fault, expected);
 }
 

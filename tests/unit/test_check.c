@@ -245,8 +245,8 @@ static void all_missing_files_are_reported(void **state)
 			 0);
 	config_check_files(config, &report);
 #define MISSING                                                                                    \
-	": No such file or directory; create it, or correct the name (relative names start at "    \
-	"`cd`)"
+	": No such file or directory; create it, or correct the name (relative names count "       \
+	"from where it is started, or from `cd`)"
 	assert_int_equal(report.fault_count, 12);
 	assert_fault("t:5: ca: cannot read 'ca.crt'" MISSING);
 	assert_fault("t:6: cert: cannot read 's.crt'" MISSING);
@@ -300,7 +300,7 @@ static void directory_is_no_file_and_open_key_is_no_secret(void **state)
 	assert_int_equal(report.fault_count, 3);
 	assert_fault("t:5: ca: cannot read 'ca.crt': Is a directory; correct the name");
 	assert_fault("t:8: crl-verify: cannot read 's.crt': Not a directory; create it, or correct "
-		     "the name (relative names start at `cd`)");
+		     "the name (relative names count from where it is started, or from `cd`)");
 	assert_fault("t:9: status: cannot write 'ca.crt': Is a directory; correct the name");
 	assert_warning("t:7: key: file 's.key' is group or others accessible; chmod 600 it");
 	unlink("s.crt");

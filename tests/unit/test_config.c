@@ -274,6 +274,9 @@ static void options_apply_from_left_to_right(void **state)
 	assert_int_equal(LOAD("c", "--verb", "0", "--test-config"), 0);
 	assert_int_equal(config->verb, 0);
 	assert_int_equal(action, CONFIG_TEST);
+	assert_int_equal(LOAD("--test-config", "c"), 0);
+	assert_int_equal(action, CONFIG_TEST);
+	assert_string_equal(config->config_path, "c");
 	unlink("c");
 }
 
@@ -295,6 +298,37 @@ static void change_of_directory_comes_before_the_file(void **state)
 	unlink("sub/c");
 	unlink("sub/ca.crt");
 	rmdir("sub");
+}
+
+/* One sentence for one mistake. */
+static void mistakes_of_a_first_start_are_explained(void **state)
+{
+	(void)state;
+	assert_int_equal(LOAD(NULL), -EINVAL);
+	assert_string_equal(report.faults[0],
+			    "no configuration: name its file, as in `shardvpn server.conf`");
+	assert_int_equal(report.fault_count, 1);
+	assert_int_equal(LOAD("--test-config", "nowhere"), -EINVAL);
+	assert_string_equal(
+		report.faults[0],
+		"command line: config: cannot read 'nowhere': No such file or directory");
+	assert_int_equal(report.fault_count, 1);
+	assert_int_equal(LOAD("-h"), -EINVAL);
+	assert_string_equal(report.faults[0],
+			    "command line: -h: not an option: `--` is missing in front");
+}
+
+/* A number is a port or nothing; getaddrinfo would cut it to 16 bits. */
+static void port_beyond_the_range_is_no_service(void **state)
+{
+	(void)state;
+	static const char *const ports[] = {"70000", "65536", "-1", "+70000"};
+	for (size_t i = 0; i < sizeof(ports) / sizeof(ports[0]); i++) {
+		assert_int_equal(LOAD(SERVER, KEYS, "--port", ports[i]), -EINVAL);
+		assert_non_null(strstr(report.faults[0], "neither a port (0 to 65535)"));
+	}
+	assert_int_equal(LOAD(SERVER, KEYS, "--port", "openvpn"), 0);
+	assert_int_equal(config->listen.port, 1194);
 }
 
 static void files_may_include_files(void **state)
@@ -471,6 +505,8 @@ int main(void)
 		cmocka_unit_test(command_line_alone_is_enough),
 		cmocka_unit_test(options_apply_from_left_to_right),
 		cmocka_unit_test(change_of_directory_comes_before_the_file),
+		cmocka_unit_test(mistakes_of_a_first_start_are_explained),
+		cmocka_unit_test(port_beyond_the_range_is_no_service),
 		cmocka_unit_test(files_may_include_files),
 		cmocka_unit_test(mistakes_of_the_command_line_are_named),
 		cmocka_unit_test(text_and_machine_are_judged_in_one_run),
