@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "workers/datapath.h"
 
-#define ACCEPTOR 0
-
 void datapath_release(struct datapath *dp, struct buffer *b)
 {
 	if (b->home == dp->index) {
@@ -87,8 +85,10 @@ void datapath_check_usage(struct datapath *dp, struct peer *p, const struct data
 		data_key_wants_renegotiation(k) ||
 		(dp->reneg_bytes && k->sealed_bytes + k->opened_bytes >= dp->reneg_bytes) ||
 		(dp->reneg_pkts && k->sealed_packets + k->opened_packets >= dp->reneg_pkts);
-	if (!is_used_up || p->exhausted_key_id == k->key_id)
+	uint8_t bit = (uint8_t)(1u << k->key_id);
+	if (!is_used_up || (p->exhausted_keys & bit))
 		return;
+	p->exhausted_keys |= bit;
 	p->exhausted_key_id = k->key_id;
 	datapath_announce(dp, p, PEER_FACT_EXHAUSTED);
 }

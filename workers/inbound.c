@@ -5,7 +5,6 @@
 #include "tun/ip.h"
 #include "workers/payload.h"
 
-#define ACCEPTOR     0
 #define DATA_V2_HEAD 4
 #define FLOAT_ASK_MS 1000 /* a move that was refused or lost is asked for again after this */
 

@@ -12,7 +12,6 @@
 #include "config/config.h"
 
 #define THREADS_MAX   (WORKERS_MAX + 1)
-#define ACCEPTOR      0
 #define DATA_SLOTS    256
 #define CONTROL_SLOTS 1024
 #define WORD_BITS     64

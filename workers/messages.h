@@ -8,6 +8,8 @@
 #include <assert.h>
 #include <stdint.h>
 
+#define ACCEPTOR 0 /* its thread index */
+
 struct buffer;
 struct peer;
 struct data_key;
@@ -18,15 +20,16 @@ enum message_kind {
 	/* acceptor -> worker */
 	MESSAGE_PEER_ADD,    /* peer: owned by the worker until MESSAGE_PEER_REMOVED */
 	MESSAGE_PEER_REMOVE, /* peer_id: unlink, forget, then answer MESSAGE_PEER_REMOVED */
-	MESSAGE_KEY_INSTALL, /* peer_id, key: the worker moves the schedules into its slab and answers
-				MESSAGE_KEY_INSTALLED with the same pointer */
+	MESSAGE_KEY_INSTALL, /* peer_id, key: the worker moves the schedules into its slab and
+				answers MESSAGE_KEY_INSTALLED with the same pointer */
 	MESSAGE_KEY_RETIRE,  /* peer_id, arg = key-id: wipe; no answer */
-	MESSAGE_PEER_MOVE,   /* peer_id, buffer: take buffer->link as the peer's address; buffer goes home */
-	MESSAGE_PING,        /* heartbeat: answer MESSAGE_PONG */
-	MESSAGE_STOP,        /* leave the loop */
+	MESSAGE_PEER_MOVE, /* peer_id, buffer: take buffer->link as the peer's address; buffer goes
+			      home */
+	MESSAGE_PING,	   /* heartbeat: answer MESSAGE_PONG */
+	MESSAGE_STOP,	   /* leave the loop */
 
 	/* worker -> acceptor */
-	MESSAGE_CONTROL,       /* buffer: a control packet that landed here; the acceptor sends it home */
+	MESSAGE_CONTROL, /* buffer: a control packet that landed here; the acceptor sends it home */
 	MESSAGE_PEER_REMOVED,  /* peer: nothing of it is left here; the acceptor frees it */
 	MESSAGE_KEY_INSTALLED, /* peer_id, key: the acceptor frees it; the schedules have moved */
 	MESSAGE_FLOAT_REQUEST, /* peer_id, buffer: authenticated data came from buffer->link; answer
@@ -35,11 +38,11 @@ enum message_kind {
 	MESSAGE_PEER_EXIT,     /* peer_id: OCC exit message */
 	MESSAGE_KEY_EXHAUSTED, /* peer_id, arg = key-id: renegotiate */
 	MESSAGE_PONG,
-	MESSAGE_FAILED,        /* arg = errno: this worker cannot go on */
+	MESSAGE_FAILED, /* arg = errno: this worker cannot go on */
 
 	/* any -> any */
 	MESSAGE_DATAGRAM,    /* buffer: a data packet for a peer that the receiver owns */
-	MESSAGE_INNER,       /* peer_id, buffer: inner packet to seal for a peer of the receiver;
+	MESSAGE_INNER,	     /* peer_id, buffer: inner packet to seal for a peer of the receiver;
 				buffer->generation says which peer was meant. peer_id PEER_ID_NONE: a copy
 				for all peers of the receiver but the one named by generation */
 	MESSAGE_BUFFER_HOME, /* buffer: a chain by ->next of buffers whose home is the receiver */

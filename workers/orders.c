@@ -5,9 +5,6 @@
 
 #include "workers/keepalive.h"
 
-#define ACCEPTOR  0
-#define NO_KEY_ID 0xff
-
 void orders_init(struct orders *o, struct datapath *dp, struct inbound *in, struct outbound *out)
 {
 	o->dp = dp;
@@ -42,8 +39,7 @@ static void drop_key(struct orders *o, struct peer *p, unsigned key_id)
 	key_slab_drop(o->dp->keys, p->keys[key_id], o->dp->aead);
 	p->keys[key_id] = NULL;
 	p->seal_key = NULL;
-	if (p->exhausted_key_id == key_id)
-		p->exhausted_key_id = NO_KEY_ID;
+	p->exhausted_keys &= (uint8_t) ~(1u << key_id);
 }
 
 /* Gathered packets point to peers and keys: open and seal them before one goes. */

@@ -9,8 +9,6 @@
 #include "crypto/packet.h"
 #include "crypto/secret.h"
 
-#define NO_KEY_ID 0xff
-
 struct peer_table {
 	struct peer **by_id; /* id_limit entries, touched when used */
 	uint32_t id_limit;
@@ -27,7 +25,6 @@ struct peer *peer_new(const struct peer_setup *s)
 		return NULL;
 	p->setup = *s;
 	p->link = s->link;
-	p->exhausted_key_id = NO_KEY_ID;
 	return p;
 }
 

@@ -44,7 +44,8 @@ struct peer {
 	struct timer keepalive;
 	struct peer *next_by_addr; /* table by source address */
 	uint32_t facts;		   /* enum peer_fact, not yet taken by the acceptor's ring */
-	uint8_t exhausted_key_id;  /* announced as nearly used up; 0xff: none */
+	uint8_t exhausted_keys;	   /* bit per key-id: announced as nearly used up, each once */
+	uint8_t exhausted_key_id;  /* the latest of them, for PEER_FACT_EXHAUSTED */
 	uint64_t float_asked_ms;   /* when a move was last asked for; 0: never */
 	uint64_t silence_said_ms;  /* when silence was last announced */
 	/* Shared: written by the owner, relaxed; read by the acceptor for status and by the

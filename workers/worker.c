@@ -18,7 +18,6 @@
 #include "workers/orders.h"
 #include "workers/outbound.h"
 
-#define ACCEPTOR	0
 #define PUBLISH_NS	100000000ull
 #define KEYS_PER_CLIENT 3 /* primary, lame duck, and the one that is being negotiated */
 #define LISTENERS_MAX	16
