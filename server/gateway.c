@@ -81,8 +81,11 @@ static int open_device(struct gateway *g, char *why, size_t why_len)
 	return err;
 }
 
-static void log_socket(const struct gateway *g)
+/* Behind the device's lines in the log, where stock has it. */
+static int log_socket(struct gateway *g, char *why, size_t why_len)
 {
+	(void)why;
+	(void)why_len;
 	const struct listen_spec *l = &g->config->listen;
 	char text[ENDPOINT_TEXT_MAX];
 	bool is_v6 = g->group.local.sa.sa_family == AF_INET6;
@@ -94,6 +97,7 @@ static void log_socket(const struct gateway *g)
 	const char *proto = is_v6 ? "UDPv6" : "UDPv4";
 	log_line(LOG_NOTE, "%s link local (bound): %s", proto, text);
 	log_line(LOG_NOTE, "%s link remote: [AF_UNSPEC]", proto);
+	return 0;
 }
 
 static int open_sockets(struct gateway *g, char *why, size_t why_len)
@@ -104,7 +108,6 @@ static int open_sockets(struct gateway *g, char *why, size_t why_len)
 	if (err != 0)
 		return err;
 	g->has_group = true;
-	log_socket(g);
 	if (c->disabled_features & FEATURE_STEERING_CBPF)
 		return 0;
 	err = steering_attach(g->group.fds[0], &g->slots, c->workers);
@@ -253,9 +256,11 @@ static int start_threads(struct gateway *g, char *why, size_t why_len)
 
 typedef int (*step_fn)(struct gateway *g, char *why, size_t why_len);
 
+/* What fails most often comes before the device, so that a second start leaves the routes of the
+ * first alone; the metrics may listen on the device's address. */
 static const step_fn new_steps[] = {
-	look_up_user,  check_limits, start_launcher, open_device,  open_sockets,
-	open_observer, load_keys,    open_files,     give_up_root, NULL,
+	look_up_user, check_limits,  start_launcher, load_keys,	   open_sockets, open_device,
+	log_socket,   open_observer, open_files,     give_up_root, NULL,
 };
 static const step_fn run_steps[] = {make_tables, make_acceptor, start_threads, detach_scripts,
 				    NULL};

@@ -12,6 +12,7 @@
 #include "config/log.h"
 #include "crypto/version.h"
 #include "server/gateway.h"
+#include "server/keys.h"
 #include "server/privilege.h"
 
 /* Faults go to stderr, all of them: nothing was started, so there is no log either. */
@@ -43,10 +44,18 @@ static int print_help(void)
 	return fflush(stdout) == 0 ? 0 : 1;
 }
 
-static int print_test(const struct config_report *r)
+/* The content of keys and certificates counts: a start would be refused for it. */
+static int print_test(const struct config *c, const struct config_report *r)
 {
+	char why[GATEWAY_WHY];
+	struct keys keys;
 	for (size_t i = 0; i < r->warning_count; i++)
 		printf("%s\n", r->warnings[i]);
+	if (keys_load(c, &keys, why, sizeof(why)) != 0) {
+		fprintf(stderr, "Options error: %s\n", why);
+		return 1;
+	}
+	keys_free(&keys);
 	puts("configuration is valid");
 	return fflush(stdout) == 0 ? 0 : 1;
 }
@@ -131,7 +140,7 @@ static int act(enum config_action action, const struct config *c, const struct c
 	case CONFIG_HELP:
 		return print_help();
 	case CONFIG_TEST:
-		return print_test(r);
+		return print_test(c, r);
 	case CONFIG_RUN:
 		return run(c, r);
 	}

@@ -41,10 +41,11 @@ def fails(t, pattern, lines=(), lines_max=12, seconds=15, **options):
 
 @case(ours=True, engine=False)
 def port_taken(t):
-    """the UDP port is in use"""
+    """the UDP port is in use, perhaps by a server that runs already: its device and routes are left alone"""
     with t.net.srv.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
         s.bind(('0.0.0.0', PORT))
-        fails(t, rf'{PORT}.*in use|in use.*{PORT}')
+        text = fails(t, rf'{PORT}.*in use|in use.*{PORT}')
+    expect('TUN/TAP device' not in text, f'it made a device first:\n{text}')
 
 
 @case(ours=True, quick=False, engine=False)
@@ -70,11 +71,17 @@ def permission_missing(t):
 
 @case(ours=True, engine=False)
 def key_files(t):
-    """a key that is missing, is no key, or belongs to another certificate: file and line, or the file's name"""
+    """a key that is missing, is no key, or belongs to another certificate: file and line, or the file's name;
+    --test-config finds it too"""
     garbage = t.lab.write('garbage.key', 'no key at all\n')
     for key, pattern in ((t.lab.path('absent.key'), r'absent\.key'), (garbage, r'garbage\.key|private key|key'),
                          (t.pki.path('client.key'), r'match|mismatch|does not belong')):
         fails(t, pattern, [f'key {key}'], drop=['key'])
+    server = t.server(f'key {garbage}', start=False, drop=['key'])
+    server.argv.append('--test-config')
+    server.start()
+    code = server.process.wait_exit(15)
+    expect(code == 1 and re.search(r'garbage\.key', server.text()), f'--test-config: exit code {code}: {server.text()}')
 
 
 @case(ours=True, engine=False)
