@@ -13,14 +13,15 @@
 #include "server/shared.h"
 #include "workers/udp.h"
 
-#define LOGS_PER_S    10  /* of what strangers can cause (security.md, section 4.2) */
-#define TALKERS_PER_S 100 /* handshakes that may log: each proved its address */
-#define CRL_CHECK_MS  1000
-#define PREFIX_BURST  500 /* security.md, P-3 */
-#define PREFIX_PER_S  100
-#define TOTAL_PER_S   20000
-#define HALF_OPEN_MIN 64
-#define REPLY_MAX     256
+#define LOGS_PER_S	10  /* of what strangers can cause (security.md, section 4.2) */
+#define TALKERS_PER_S	100 /* handshakes that may log: each proved its address */
+#define CRL_CHECK_MS	1000
+#define CRL_COMPLAIN_MS 60000 /* between the lines about one that cannot be read */
+#define PREFIX_BURST	500   /* security.md, P-3 */
+#define PREFIX_PER_S	100
+#define TOTAL_PER_S	20000
+#define HALF_OPEN_MIN	64
+#define REPLY_MAX	256
 
 /* At most `n` in `period_ms`. */
 struct frequency {
@@ -37,7 +38,8 @@ struct admission {
 	struct initial_limit *limit;
 	struct frequency new_sessions; /* connect-freq */
 	uint32_t half_open_max;
-	uint64_t crl_checked_ms;
+	uint64_t crl_next_ms;	  /* when the CRL file is looked at again */
+	uint64_t crl_complain_ms; /* not before then again */
 };
 
 static void session_settings_init(const struct config *c, const struct admission_setup *setup,
@@ -133,8 +135,10 @@ void admission_reload(struct admission *a)
 	struct tls_context *fresh;
 	char why[512];
 
-	if (tls_context_new(a->shared->config, true, &fresh, why, sizeof(why))) {
-		log_line(LOG_ERROR, "%s: the certificates and CRL loaded before stay in use", why);
+	int err = tls_context_new(a->shared->config, true, &fresh, why, sizeof(why));
+	if (err) {
+		log_line(LOG_ERROR, "%s: the certificates and CRL loaded before stay in use%s", why,
+			 err == -EACCES ? "; let the account of `user` read it, or restart" : "");
 		return;
 	}
 	tls_context_unref(a->tls);
@@ -147,15 +151,31 @@ const struct tls_context *admission_tls(const struct admission *a)
 	return a->tls;
 }
 
+static void renew_crl(struct admission *a)
+{
+	struct tls_context *fresh;
+	char why[512];
+
+	if (tls_context_renew_crl(a->tls, a->shared->config, &fresh, why, sizeof(why))) {
+		if (a->shared->now_ms >= a->crl_complain_ms) {
+			log_line(LOG_ERROR, "%s: the CRL loaded before stays in use", why);
+			a->crl_complain_ms = a->shared->now_ms + CRL_COMPLAIN_MS;
+		}
+		return;
+	}
+	a->crl_complain_ms = 0;
+	tls_context_unref(a->tls);
+	use_tls(a, fresh);
+	log_line(LOG_NOTE, "the CRL was read again");
+}
+
 void admission_check_crl(struct admission *a)
 {
-	uint64_t now_ms = a->shared->now_ms;
-
-	if (now_ms - a->crl_checked_ms < CRL_CHECK_MS && a->crl_checked_ms != 0)
+	if (a->shared->now_ms < a->crl_next_ms)
 		return;
-	a->crl_checked_ms = now_ms;
+	a->crl_next_ms = a->shared->now_ms + CRL_CHECK_MS;
 	if (tls_context_crl_changed(a->tls))
-		admission_reload(a);
+		renew_crl(a);
 }
 
 static bool frequency_pass(struct frequency *f, uint64_t now_ms)

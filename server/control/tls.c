@@ -199,6 +199,39 @@ int tls_context_new(const struct config *c, bool is_server, struct tls_context *
 	return 0;
 }
 
+/* Own certificate and key are shared with `old`. */
+static int context_init_renewed(struct tls_context *t, const struct tls_context *old,
+				const struct config *c, char *why, size_t why_len)
+{
+	snprintf(why, why_len, "out of memory");
+	t->cert_not_after = old->cert_not_after;
+	t->bio = bio_method_new();
+	if (!t->bio || SSL_CTX_up_ref(old->ctx) != 1)
+		return -ENOMEM;
+	t->ctx = old->ctx;
+	return verify_policy_renew_crl(old->policy, c, t->is_server, &t->policy, why, why_len);
+}
+
+int tls_context_renew_crl(const struct tls_context *old, const struct config *c,
+			  struct tls_context **out, char *why, size_t why_len)
+{
+	ERR_clear_error();
+	struct tls_context *t = calloc(1, sizeof(*t));
+	if (!t) {
+		snprintf(why, why_len, "out of memory");
+		return -ENOMEM;
+	}
+	t->ref_count = 1;
+	t->is_server = old->is_server;
+	int err = context_init_renewed(t, old, c, why, why_len);
+	ERR_clear_error();
+	if (err)
+		tls_context_unref(t);
+	else
+		*out = t;
+	return err;
+}
+
 struct tls_context *tls_context_ref(struct tls_context *t)
 {
 	t->ref_count++;

@@ -24,7 +24,13 @@ __attribute__((warn_unused_result)) int tls_context_new(const struct config *c, 
 							size_t why_len);
 struct tls_context *tls_context_ref(struct tls_context *t);
 void tls_context_unref(struct tls_context *t);
-/* The CRL file changed since it was loaded (size or time); then make a new context. One stat. */
+/* As `old`, which stays, with the CRL read again and no other file: root may have been given up.
+ * Returns 0 or -errno with one sentence in `why`. */
+__attribute__((warn_unused_result)) int tls_context_renew_crl(const struct tls_context *old,
+							      const struct config *c,
+							      struct tls_context **out, char *why,
+							      size_t why_len);
+/* The CRL file changed since it was loaded (size or time); then renew it. One stat. */
 bool tls_context_crl_changed(const struct tls_context *t);
 /* notAfter of the own certificate and nextUpdate of the CRL in unix seconds; 0: none. */
 int64_t tls_context_cert_not_after(const struct tls_context *t);

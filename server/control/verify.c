@@ -286,7 +286,8 @@ bool verification_attach(struct verification *v, struct ssl_st *ssl)
 {
 	int mode = verify_policy_mode(v->policy);
 	SSL_set_verify(ssl, mode, mode == SSL_VERIFY_NONE ? NULL : check_callback);
-	return SSL_set_ex_data(ssl, verify_ex_index(), v) == 1;
+	return SSL_set1_verify_cert_store(ssl, verify_policy_store(v->policy)) == 1 &&
+	       SSL_set_ex_data(ssl, verify_ex_index(), v) == 1;
 }
 
 static bool hash_chain(STACK_OF(X509) * chain, uint8_t out[32])

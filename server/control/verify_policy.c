@@ -16,10 +16,6 @@
 #include <openssl/x509v3.h>
 #include <openssl/ssl.h>
 
-#include "crypto/secret.h"
-
-CLEANUP_FN(X509_STORE, X509_STORE_free);
-
 struct verify_policy {
 	int mode;
 	int usage;
@@ -28,6 +24,7 @@ struct verify_policy {
 	off_t crl_size;
 	struct timespec crl_time;
 	int64_t crl_next_update;
+	X509_STORE *store; /* CA and CRL */
 };
 
 static int ex_index;
@@ -144,6 +141,7 @@ void verify_policy_free(struct verify_policy *p)
 		return;
 	if (p->crl_dir >= 0)
 		close(p->crl_dir);
+	X509_STORE_free(p->store);
 	free(p->crl_path);
 	free(p);
 }
@@ -268,17 +266,56 @@ int verify_policy_install(struct verify_policy *p, const struct config *c, struc
 			  char *why, size_t why_len)
 {
 	snprintf(why, why_len, "out of memory");
-	CLEANUP(X509_STORE_free) X509_STORE *store = X509_STORE_new();
-	if (!store || verify_ex_index() < 0)
+	p->store = X509_STORE_new();
+	if (!p->store || verify_ex_index() < 0)
 		return -ENOMEM;
 	int err = 0;
 	if (c->ca.path || c->ca.text)
-		err = load_ca(store, c, ctx, why, why_len);
+		err = load_ca(p->store, c, ctx, why, why_len);
 	if (!err)
-		err = load_crl(p, store, c, why, why_len);
+		err = load_crl(p, p->store, c, why, why_len);
 	if (err)
 		return err;
-	SSL_CTX_set1_cert_store(ctx, store);
+	SSL_CTX_set1_cert_store(ctx, p->store);
 	SSL_CTX_set_verify_depth(ctx, VERIFY_DEPTH_MAX);
 	return 0;
+}
+
+/* The certificates of a store, without its CRLs. Handshakes that look into it sort it. */
+static bool copy_certificates(X509_STORE *from, X509_STORE *to)
+{
+	bool is_ok = X509_STORE_lock(from) == 1;
+	if (!is_ok)
+		return false;
+	STACK_OF(X509_OBJECT) *objects = X509_STORE_get0_objects(from);
+	for (int i = 0; is_ok && i < sk_X509_OBJECT_num(objects); i++) {
+		X509 *cert = X509_OBJECT_get0_X509(sk_X509_OBJECT_value(objects, i));
+		is_ok = !cert || X509_STORE_add_cert(to, cert) == 1;
+	}
+	X509_STORE_unlock(from);
+	return is_ok;
+}
+
+int verify_policy_renew_crl(const struct verify_policy *old, const struct config *c, bool is_server,
+			    struct verify_policy **out, char *why, size_t why_len)
+{
+	struct verify_policy *p;
+	int err = verify_policy_new(c, is_server, &p, why, why_len);
+	if (err)
+		return err;
+	snprintf(why, why_len, "out of memory");
+	p->store = X509_STORE_new();
+	err = p->store && copy_certificates(old->store, p->store) ? 0 : -ENOMEM;
+	if (!err)
+		err = load_crl(p, p->store, c, why, why_len);
+	if (err)
+		verify_policy_free(p);
+	else
+		*out = p;
+	return err;
+}
+
+struct x509_store_st *verify_policy_store(const struct verify_policy *p)
+{
+	return p->store;
 }

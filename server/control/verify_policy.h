@@ -13,6 +13,7 @@
 #define VERIFY_DEPTH_MAX 16 /* certificates in a chain */
 
 struct ssl_ctx_st; /* the library's SSL_CTX */
+struct x509_store_st;
 
 /* What is demanded of a peer's certificate, and the CRL: immutable, owned by a tls_context. */
 struct verify_policy;
@@ -27,6 +28,14 @@ __attribute__((warn_unused_result)) int verify_policy_install(struct verify_poli
 							      const struct config *c,
 							      struct ssl_ctx_st *ctx, char *why,
 							      size_t why_len);
+/* The same demands and CAs as `old`, which may be in use by other threads, with the CRL file as it
+ * is now: nothing else is read, so it works after root was given up. Returns 0 or -errno with
+ * `why`. */
+__attribute__((warn_unused_result)) int
+verify_policy_renew_crl(const struct verify_policy *old, const struct config *c, bool is_server,
+			struct verify_policy **out, char *why, size_t why_len);
+/* The trust store (the library's X509_STORE), for each handshake; borrowed. */
+struct x509_store_st *verify_policy_store(const struct verify_policy *p);
 /* The CRL file has another size or time than when it was loaded. */
 bool verify_policy_crl_changed(const struct verify_policy *p);
 /* The earliest nextUpdate of the loaded CRLs in unix seconds; 0: none. */

@@ -4,6 +4,9 @@
     srv (server, 10.80.0.1)  --- veth 10.71.0.0/24 ---  c0 (stock client that gets in)
                              --- veth 10.71.1.0/24 ---  c1 (the one refused) ...
 """
+import os
+import time
+
 from case import case, expect, wait_until
 
 FAILED = r'TLS Error: TLS handshake failed'
@@ -33,6 +36,21 @@ def bad_certificates(t):
     if t.setup.is_ours:
         wait_until(lambda: server.metrics().sum('shardvpn_handshakes_finished_total', result='cert_rejected') >= 4, 4,
                    'cert_rejected was not counted')
+
+
+@case()
+def revoked_after_root_was_given_up(t):
+    """user nobody, keys that only root may read: whoever is revoked later is refused all the same"""
+    for folder in (t.lab.dir, os.path.dirname(t.lab.dir)):
+        os.chmod(folder, 0o711)
+    crl = t.lab.write('later.pem', t.pki.read('crl-empty.pem'), 0o644)
+    server = t.server(f'crl-verify {crl}', 'user nobody', 'group nogroup', 'persist-key')
+    t.client(cert='revoked').stop()
+    with open(crl, 'w', encoding='ascii') as f:
+        f.write(t.pki.read('crl.pem'))
+    time.sleep(1.5)
+    refuse(t, server, r'VERIFY ERROR: depth=0, error=certificate revoked: CN=revoked', 'revoked')
+    t.client(cert='client1').ping(100)
 
 
 @case()

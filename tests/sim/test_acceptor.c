@@ -457,6 +457,31 @@ static void acceptor_reads_a_changed_crl_before_the_next_session(void **state)
 	unlink(path);
 }
 
+/* `user`, and files that only root may read: a revocation counts none the less. */
+static void acceptor_reads_a_changed_crl_without_the_key(void **state)
+{
+	struct stage *s = *state;
+	char path[] = "/tmp/sim_acceptor_crl_XXXXXX";
+	int fd = mkstemp(path);
+
+	assert_true(fd >= 0);
+	close(fd);
+	stage_write_crl(path, false);
+	s->config.crl.path = path;
+	s->config.is_duplicate_cn = true;
+	stage_start(s);
+	stage_wait_up(stage_connect(s, "alice"));
+	s->config.ca = s->config.cert = s->config.key =
+		(struct config_file){.path = "/nonexistent/file"};
+	stage_write_crl(path, true);
+	stage_pass(s, 1100); /* looked at once a second */
+	assert_true(is_rejected(s));
+	stage_write_crl(path, false);
+	stage_pass(s, 1100);
+	stage_wait_up(stage_connect(s, "carol"));
+	unlink(path);
+}
+
 /* Whoever is revoked gets no new key: its old one is the last. */
 static void acceptor_refuses_the_renegotiation_of_a_revoked_client(void **state)
 {
@@ -631,6 +656,7 @@ int main(void)
 		TEST(acceptor_limits_new_sessions_to_connect_freq),
 		TEST(acceptor_says_nothing_to_packets_that_prove_nothing),
 		TEST(acceptor_reads_a_changed_crl_before_the_next_session),
+		TEST(acceptor_reads_a_changed_crl_without_the_key),
 		TEST(acceptor_refuses_the_renegotiation_of_a_revoked_client),
 		TEST(acceptor_reads_certificates_again_on_a_signal),
 		TEST(acceptor_renegotiates_when_a_worker_says_that_a_key_is_used_up),

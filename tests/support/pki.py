@@ -39,7 +39,7 @@ extendedKeyUsage = clientAuth
 
 
 class Pki:
-    """Files in `folder`: ca.crt, NAME.crt, NAME.key, ca2.crt (a stranger's), crl.pem, ta.key."""
+    """Files in `folder`: ca.crt, NAME.crt, NAME.key, ca2.crt (a stranger's), crl.pem, crl-empty.pem (from before the revocation), ta.key."""
 
     def __init__(self, folder):
         self.dir = folder
@@ -62,6 +62,7 @@ class Pki:
         self.issue('early', 'client', dates=('20990101000000Z', '20990201000000Z'))
         self.issue('wrongusage', 'server')
         self.issue('stranger', 'client', ca='ca2')
+        self._ca('-gencrl', '-out', 'crl-empty.pem')
         self._ca('-revoke', 'revoked.crt')
         self._ca('-gencrl', '-out', 'crl.pem')
         for name in ('ta.key', 'other-ta.key'):
