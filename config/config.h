@@ -11,6 +11,7 @@
 
 #include "config/addr.h"
 #include "config/directive.h"
+#include "crypto/aead.h"
 
 #define SHARDVPN_VERSION "0.1.0"
 #define OPENVPN_COMPAT_VERSION                                                                     \
@@ -39,7 +40,6 @@ enum mssfix_mode { MSSFIX_OFF, MSSFIX_PLAIN, MSSFIX_MTU, MSSFIX_FIXED };
 enum client_cert { CLIENT_CERT_REQUIRE, CLIENT_CERT_OPTIONAL, CLIENT_CERT_NONE };
 enum remote_cert_tls { REMOTE_CERT_ANY, REMOTE_CERT_CLIENT, REMOTE_CERT_SERVER };
 enum io_engine_choice { IO_ENGINE_AUTO, IO_ENGINE_URING, IO_ENGINE_EPOLL };
-enum aead_engine_choice { AEAD_ENGINE_AUTO, AEAD_ENGINE_OPENSSL, AEAD_ENGINE_IPSEC_MB };
 enum route_gateway { ROUTE_GATEWAY_VPN, ROUTE_GATEWAY_NET, ROUTE_GATEWAY_ADDR };
 
 /* Bits of `disable-feature`: probed kernel features that are treated as absent. */
@@ -166,7 +166,7 @@ struct config {
 	size_t worker_cpu_count;
 	uint32_t handshake_threads; /* auto (0) is resolved by config_load */
 	enum io_engine_choice io_engine;
-	enum aead_engine_choice aead_engine;
+	enum aead_choice aead_engine;
 	const char *metrics_host; /* NULL: no endpoint */
 	uint16_t metrics_port;
 	bool is_metrics_remote_ok;

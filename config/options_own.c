@@ -44,11 +44,11 @@ void options_set_io_engine(struct options *o, const struct lexer_line *l)
 
 void options_set_aead_engine(struct options *o, const struct lexer_line *l)
 {
-	/* In the order of enum aead_engine_choice. */
+	/* In the order of enum aead_choice. */
 	static const char *const words[] = {"auto", "openssl", "ipsec-mb", NULL};
 	int i = options_choice(o, l, 1, words);
 	if (i >= 0)
-		o->config->aead_engine = (enum aead_engine_choice)i;
+		o->config->aead_engine = (enum aead_choice)i;
 }
 
 /* "3" or "2-5". */

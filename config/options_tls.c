@@ -6,7 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "crypto/aead.h"
+#include "crypto/cipher.h"
 #include "crypto/replay.h"
 
 #define CIPHER_NAME_MAX	 32

@@ -278,19 +278,6 @@ static int make_loop(struct acceptor *a)
 	return err ? err : add_periodic(a);
 }
 
-static enum aead_choice aead_choice(const struct config *c)
-{
-	switch (c->aead_engine) {
-	case AEAD_ENGINE_OPENSSL:
-		return AEAD_OPENSSL;
-	case AEAD_ENGINE_IPSEC_MB:
-		return AEAD_IPSEC_MB;
-	case AEAD_ENGINE_AUTO:
-		break;
-	}
-	return AEAD_AUTO;
-}
-
 static int make_tables(struct acceptor *a)
 {
 	struct acceptor_shared *s = &a->shared;
@@ -305,7 +292,7 @@ static int make_tables(struct acceptor *a)
 	if (!err)
 		err = hand_over_new(setup->mailboxes, setup->worker_count, &s->hand_over);
 	if (!err)
-		err = grants_new(aead_choice(setup->config), &s->grants);
+		err = grants_new(setup->config->aead_engine, &s->grants);
 	if (!err)
 		err = handshake_new(setup->config->handshake_threads, session_advance,
 				    &s->handshake);

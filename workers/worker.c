@@ -141,19 +141,6 @@ static int make_pool(struct worker *w)
 	return buffer_pool_new((uint16_t)w->index, (uint32_t)count, storage, &w->dp.pool);
 }
 
-static enum aead_choice aead_choice(const struct config *c)
-{
-	switch (c->aead_engine) {
-	case AEAD_ENGINE_OPENSSL:
-		return AEAD_OPENSSL;
-	case AEAD_ENGINE_IPSEC_MB:
-		return AEAD_IPSEC_MB;
-	case AEAD_ENGINE_AUTO:
-		break;
-	}
-	return AEAD_AUTO;
-}
-
 static int make_keys(struct worker *w)
 {
 	const struct config *c = w->shared->config;
@@ -169,7 +156,7 @@ static int make_peers(struct worker *w)
 
 static int make_aead(struct worker *w)
 {
-	int rc = aead_new(aead_choice(w->shared->config), &w->dp.aead);
+	int rc = aead_new(w->shared->config->aead_engine, &w->dp.aead);
 	if (rc == 0)
 		snprintf(w->aead_name, sizeof(w->aead_name), "%s", aead_name(w->dp.aead));
 	return rc;

@@ -108,7 +108,7 @@ void stage_init(struct stage *s)
 				    .tun_mtu = 1500,
 				    .workers = STAGE_WORKERS,
 				    .handshake_threads = 2,
-				    .aead_engine = AEAD_ENGINE_OPENSSL,
+				    .aead_engine = AEAD_OPENSSL,
 				    .remote_cert_tls = REMOTE_CERT_CLIENT,
 				    .status_version = 2,
 			    }};

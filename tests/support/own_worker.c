@@ -40,7 +40,7 @@ struct own_worker *own_worker_new(enum io_engine_choice io, enum aead_choice aea
 	o->config.max_clients = 16;
 	o->config.worker_memory = 1 << 20;
 	o->config.io_engine = io;
-	o->config.aead_engine = (enum aead_engine_choice)aead; /* the same order */
+	o->config.aead_engine = aead;
 	o->group.count = 3;
 	for (unsigned i = 0; i < o->group.count; i++)
 		o->group.fds[i] = udp_socket();

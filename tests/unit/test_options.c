@@ -622,7 +622,7 @@ static void own_directives_are_read(void **state)
 	assert_int_equal(c->worker_cpus[4], 5);
 	assert_int_equal(c->handshake_threads, 2);
 	assert_int_equal(c->io_engine, IO_ENGINE_EPOLL);
-	assert_int_equal(c->aead_engine, AEAD_ENGINE_OPENSSL);
+	assert_int_equal(c->aead_engine, AEAD_OPENSSL);
 	assert_int_equal(c->worker_memory, 16 << 20);
 	assert_string_equal(c->metrics_host, "::1");
 	assert_int_equal(c->metrics_port, 9176);
