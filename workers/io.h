@@ -62,6 +62,10 @@ void io_free(struct io *io);
 /* "io_uring" or "epoll". */
 const char *io_name(const struct io *io);
 
+/* From the next io_wait on: when it would sleep, let up to `gather_us` pass even if something
+ * arrives, so that more is taken at once (what a network card calls interrupt moderation). 0, the
+ * default: come back with the first. */
+void io_gather(struct io *io, uint32_t gather_us);
 /* Submit what is queued, wait until something arrives or `timeout_ms` passed (UINT64_MAX: for
  * ever, 0: only look), and fill `batch`; it may also come back early and empty-handed. Returns 0
  * or -errno if the engine cannot go on, the tun device being gone for one; what `batch` holds is

@@ -71,6 +71,11 @@ const char *io_name(const struct io *io)
 	return io->ops->name;
 }
 
+void io_gather(struct io *io, uint32_t gather_us)
+{
+	io->gather_us = gather_us;
+}
+
 int io_wait(struct io *io, uint64_t timeout_ms, struct io_batch *batch)
 {
 	batch->datagram_count = 0;

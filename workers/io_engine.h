@@ -23,6 +23,7 @@ struct io {
 	int sockets[IO_SOCKETS_MAX];
 	bool has_pktinfo[IO_SOCKETS_MAX];
 	struct io_stats stats;
+	uint32_t gather_us;
 };
 
 /* Both return 0 and an engine whose `ops` and `setup` are set, or -errno. */

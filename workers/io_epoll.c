@@ -15,6 +15,7 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "workers/io_engine.h"
@@ -336,6 +337,8 @@ static int epoll_engine_wait(struct io *io, uint64_t timeout_ms, struct io_batch
 						: (int)timeout_ms);
 	if (n < 0)
 		return errno == EINTR ? 0 : -errno;
+	if (n > 0 && e->io.gather_us && timeout_ms > 0)
+		(void)nanosleep(&(struct timespec){.tv_nsec = (long)e->io.gather_us * 1000}, NULL);
 	/* A full socket must not keep the others from their share of the batch for ever. */
 	unsigned count = (unsigned)n;
 	unsigned first = count ? e->turn++ % count : 0;

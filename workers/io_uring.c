@@ -18,6 +18,7 @@
 
 #define OUTS_MS	     10 /* how long sends may hold up a wait */
 #define WAITS_MAX    3
+#define GATHER_COUNT (IO_BATCH / 2)
 #define STARVED_MS   1 /* when to look again whether the pool has buffers */
 #define CANCEL_MS    100
 #define CANCEL_TRIES 50
@@ -143,7 +144,15 @@ static int wait_once(struct uring *e, uint64_t limit_ms)
 	unsigned outs = URING_OUTS - e->free_out_count;
 	if (outs && limit_ms > OUTS_MS)
 		limit_ms = OUTS_MS;
-	return uring_enter(e, outs + 1, limit_ms);
+	return uring_enter(e, outs + 1, limit_ms == UINT64_MAX ? limit_ms : limit_ms * 1000);
+}
+
+/* Before the wait proper: until a good part of a batch is there, or the time to gather is over. */
+static int gather(struct uring *e)
+{
+	int rc = uring_enter(e, URING_OUTS - e->free_out_count + GATHER_COUNT, e->io.gather_us);
+	reap(e);
+	return rc == -ETIME ? 0 : rc;
 }
 
 static int ops_wait(struct io *io, uint64_t timeout_ms, struct io_batch *batch)
@@ -151,13 +160,18 @@ static int ops_wait(struct io *io, uint64_t timeout_ms, struct io_batch *batch)
 	struct uring *e = uring_of(io);
 	int rc = 0;
 	reap(e);
+	uring_arm(e);
+	if (is_ready(e))
+		rc = uring_enter(e, 0, 0);
+	else if (e->io.gather_us && timeout_ms > 0)
+		rc = gather(e);
 	/* An entry may end with nothing but sends, or by a source that has to be armed again. */
-	for (unsigned i = 0; i < WAITS_MAX; i++) {
+	for (unsigned i = 0; rc == 0 && !is_ready(e) && i < WAITS_MAX; i++) {
 		uring_arm(e);
 		uint64_t limit = e->is_starved && timeout_ms > STARVED_MS ? STARVED_MS : timeout_ms;
-		rc = wait_once(e, is_ready(e) ? 0 : limit);
+		rc = wait_once(e, limit);
 		reap(e);
-		if (rc || timeout_ms == 0 || is_ready(e))
+		if (timeout_ms == 0)
 			break;
 	}
 	*batch = e->ready;
@@ -181,7 +195,7 @@ static void cancel_all(struct uring *e)
 		}
 		int rc = 0;
 		while (e->in_flight > 0 && rc == 0) {
-			rc = uring_enter(e, 1, CANCEL_MS);
+			rc = uring_enter(e, 1, CANCEL_MS * 1000);
 			reap(e);
 		}
 	}

@@ -6,7 +6,7 @@
 
 #define SQ_ENTRIES 512
 #define CQ_ENTRIES 2048
-#define NS_PER_MS  1000000
+#define NS_PER_US  1000
 
 static_assert(CQ_ENTRIES > URING_OUTS + 4 * IO_BATCH + 4 * IO_SOCKETS_MAX,
 	      "the completion queue holds all that is in flight");
@@ -45,16 +45,16 @@ void uring_submit(struct uring *e)
 	count_entry(e, queued);
 }
 
-int uring_enter(struct uring *e, unsigned count, uint64_t timeout_ms)
+int uring_enter(struct uring *e, unsigned count, uint64_t timeout_us)
 {
 	unsigned queued = io_uring_sq_ready(&e->ring);
 	struct io_uring_cqe *cqe;
-	struct __kernel_timespec ts = {.tv_sec = (int64_t)(timeout_ms / 1000),
-				       .tv_nsec = (int64_t)(timeout_ms % 1000) * NS_PER_MS};
-	int rc = timeout_ms == 0
+	struct __kernel_timespec ts = {.tv_sec = (int64_t)(timeout_us / 1000000),
+				       .tv_nsec = (int64_t)(timeout_us % 1000000) * NS_PER_US};
+	int rc = timeout_us == 0
 			 ? io_uring_submit_and_get_events(&e->ring)
 			 : io_uring_submit_and_wait_timeout(&e->ring, &cqe, count,
-							    timeout_ms == UINT64_MAX ? NULL : &ts,
+							    timeout_us == UINT64_MAX ? NULL : &ts,
 							    NULL);
 	count_entry(e, queued);
 	bool is_passing = rc == -EINTR || rc == -EAGAIN || rc == -EBUSY;

@@ -67,10 +67,10 @@ struct uring {
 __attribute__((warn_unused_result)) int uring_init(struct uring *e);
 /* Hand over what is queued, without waiting; what the kernel does not take now stays queued. */
 void uring_submit(struct uring *e);
-/* Submit, and wait for `count` completions (timeout_ms: as io_wait has it). Returns 0, -ETIME, or
- * -errno if the ring is broken. */
+/* Submit, and wait for `count` completions (for ever: UINT64_MAX; 0: only look). Returns 0, -ETIME,
+ * or -errno if the ring is broken. */
 __attribute__((warn_unused_result)) int uring_enter(struct uring *e, unsigned count,
-						    uint64_t timeout_ms);
+						    uint64_t timeout_us);
 /* An entry of the queue, submitting if it is full; NULL if it stays full. */
 struct io_uring_sqe *uring_sqe(struct uring *e);
 /* Say what the completion of a prepared request belongs to. */

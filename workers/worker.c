@@ -10,14 +10,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <time.h>
 
 #include "workers/datapath.h"
 #include "workers/inbound.h"
 #include "workers/keepalive.h"
+#include "workers/moderation.h"
 #include "workers/orders.h"
 #include "workers/outbound.h"
 
+#define TIMER_SLACK_NS	5000 /* a gathering wait is about as long as the kernel's default slack */
 #define PUBLISH_NS	100000000ull
 #define KEYS_PER_CLIENT 3 /* primary, lame duck, and the one that is being negotiated */
 #define LISTENERS_MAX	16
@@ -45,6 +48,7 @@ struct worker {
 	struct inbound in;
 	struct outbound out;
 	struct orders orders;
+	struct moderation moderation;
 	uint64_t started_ns, now_ns, published_ns;
 	bool is_owing;	     /* a ring was full: answers or buffers are still to be sent */
 	bool is_unpublished; /* something was counted since the last publish */
@@ -310,6 +314,8 @@ static int turn(struct worker *w)
 	w->is_owing = !datapath_send_home(&w->dp) || !is_answered;
 	mailbox_flush(w->dp.mailboxes, w->index);
 	count_turn(w, &batch, messages);
+	io_gather(w->dp.io, moderation_turn(&w->moderation, w->now_ns,
+					    batch.datagram_count + batch.packet_count));
 	if (w->is_unpublished && w->now_ns - w->published_ns >= PUBLISH_NS)
 		publish(w);
 	return 0;
@@ -327,6 +333,7 @@ static void pin(const struct worker *w)
 {
 	char name[16];
 	snprintf(name, sizeof(name), "worker-%u", w->index);
+	(void)prctl(PR_SET_TIMERSLACK, TIMER_SLACK_NS);
 	pthread_setname_np(pthread_self(), name);
 	if (w->cpu < 0)
 		return;

@@ -412,6 +412,34 @@ static void io_loses_nothing_of_many_datagrams_and_packets(void **state)
 	assert_int_equal(r->batch.datagram_count + r->batch.packet_count, 0);
 }
 
+/* Gathering may come and go with any turn. */
+static void io_loses_nothing_while_it_gathers(void **state)
+{
+	struct rig *r = *state;
+	const uint32_t total = 3 * IO_BATCH;
+	uint32_t sent = 0, next = 0, next_packet = 0;
+	start(r);
+	while (next < total || next_packet < total) {
+		for (unsigned i = 0; i < 7 && sent < total; i++, sent++) {
+			peer_sends_number(r, 0, sent);
+			inner_sends_number(r, sent);
+		}
+		io_gather(r->io, sent % 3 ? 1000 : 0);
+		turn_with_data(r);
+		for (unsigned i = 0; i < r->batch.datagram_count; i++)
+			assert_int_equal(number_of(r->batch.datagrams[i]), next++);
+		for (unsigned i = 0; i < r->batch.packet_count; i++)
+			assert_int_equal(number_of(r->batch.packets[i]), next_packet++);
+		give_batch(r);
+	}
+	assert_int_equal(eventfd_write(r->wake, 1), 0);
+	io_gather(r->io, 1000);
+	turn(r, UINT64_MAX); /* a wake-up is not lost in the gathering either */
+	assert_true(r->batch.is_woken);
+	turn(r, 0);
+	assert_int_equal(r->batch.datagram_count + r->batch.packet_count, 0);
+}
+
 /* A flood on one source must not keep the others waiting for more than a few turns. */
 static void io_serves_every_source_in_a_few_turns(void **state)
 {
@@ -1013,6 +1041,7 @@ static const struct test_case cases[] = {
 	CASE(io_drops_truncated_datagrams_and_goes_on),
 	CASE_ON(rig_up_large, io_receives_the_largest_datagrams_into_large_buffers),
 	CASE(io_loses_nothing_of_many_datagrams_and_packets),
+	CASE(io_loses_nothing_while_it_gathers),
 	CASE(io_serves_every_source_in_a_few_turns),
 	CASE_ON(rig_up_scarce, io_goes_on_after_its_buffers_ran_out),
 	CASE_ON(rig_up_scarce, io_does_not_spin_without_buffers),
