@@ -2,7 +2,6 @@
 /* Handlers of the directives that OpenVPN does not have. */
 #include "config/options.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #define CPU_MAX		  1023 /* of the set that sched_setaffinity takes */
@@ -165,10 +164,11 @@ static bool add_feature(const char *word, uint32_t *features)
 
 void options_set_disable_feature(struct options *o, const struct lexer_line *l)
 {
-	char list[256];
+	char *list = arena_strdup(o->config->arena, l->words[1]);
 	char *rest = NULL;
 	uint32_t features = 0;
-	snprintf(list, sizeof(list), "%s", l->words[1]);
+	if (!list)
+		return;
 	for (char *word = strtok_r(list, ",", &rest); word; word = strtok_r(NULL, ",", &rest)) {
 		if (!add_feature(word, &features)) {
 			options_fault(o, l,

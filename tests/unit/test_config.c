@@ -396,6 +396,21 @@ static void mistakes_of_the_command_line_are_named(void **state)
 	assert_int_equal(LOAD(SERVER, KEYS, "--", "x"), -EINVAL);
 }
 
+/* Unlike a line of a file, a word of the command line has any length. */
+static void long_words_of_the_command_line_are_read_to_their_end(void **state)
+{
+	char list[512] = "";
+	(void)state;
+	for (int i = 0; i < 38; i++)
+		strcat(list, "uring,");
+	for (int i = 0; i < 3; i++)
+		strcat(list, "recvmmsg,");
+	assert_int_equal(strlen(list), 255);
+	strcat(list, "nonsense");
+	assert_int_equal(LOAD(SERVER, KEYS, "--disable-feature", list), -EINVAL);
+	assert_non_null(strstr(report.faults[0], "'nonsense' is none of"));
+}
+
 static void text_and_machine_are_judged_in_one_run(void **state)
 {
 	(void)state;
@@ -509,6 +524,7 @@ int main(void)
 		cmocka_unit_test(port_beyond_the_range_is_no_service),
 		cmocka_unit_test(files_may_include_files),
 		cmocka_unit_test(mistakes_of_the_command_line_are_named),
+		cmocka_unit_test(long_words_of_the_command_line_are_read_to_their_end),
 		cmocka_unit_test(text_and_machine_are_judged_in_one_run),
 		cmocka_unit_test(service_names_are_ports),
 		cmocka_unit_test(version_and_help_need_no_server),
