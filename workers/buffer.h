@@ -17,19 +17,20 @@
 
 #include "config/addr.h"
 
-#define BUFFER_HEADROOM 64 /* room in front of received bytes: data channel header, tag, later virtio header */
+/* Room in front of received bytes (headers of both sides) and behind them. */
+#define BUFFER_HEADROOM 64
 #define BUFFER_TAILROOM 64
-#define BUFFER_SMALL 2048  /* storage of the small class, room included */
-#define BUFFER_LARGE (65536 + BUFFER_HEADROOM + BUFFER_TAILROOM)
+#define BUFFER_SMALL	2048 /* storage of the small class, room included */
+#define BUFFER_LARGE	(65536 + BUFFER_HEADROOM + BUFFER_TAILROOM)
 
 struct buffer {
-	uint8_t *data;      /* first valid byte */
-	uint32_t len;       /* valid bytes */
-	uint32_t cap;       /* storage bytes */
-	uint8_t *storage;   /* fixed */
-	struct buffer *next; /* in a free list, chain or queue: belongs to whoever holds the buffer */
-	uint16_t home;      /* thread index */
-	uint16_t id;        /* index in the home pool */
+	uint8_t *data;	     /* first valid byte */
+	uint32_t len;	     /* valid bytes */
+	uint32_t cap;	     /* storage bytes */
+	uint8_t *storage;    /* fixed */
+	struct buffer *next; /* in a list, chain or queue: the field of whoever holds the buffer */
+	uint16_t home;	     /* thread index */
+	uint16_t id;	     /* index in the home pool */
 	uint32_t generation; /* of the destination peer, when handed over for sealing */
 	struct link_addr link; /* where a datagram came from, or goes to */
 };
@@ -39,8 +40,7 @@ struct buffer_pool; /* one thread's buffers; only its thread takes and gives */
 /* `count` buffers of `storage` bytes each (BUFFER_SMALL or BUFFER_LARGE), home = `home`; memory is
  * one mapping, touched when first used. Returns 0 or -ENOMEM. */
 __attribute__((warn_unused_result)) int buffer_pool_new(uint16_t home, uint32_t count,
-							uint32_t storage,
-							struct buffer_pool **out);
+							uint32_t storage, struct buffer_pool **out);
 void buffer_pool_free(struct buffer_pool *p);
 /* Last in, first out, so that the hot set stays in the cache. NULL if empty (a counted drop). The
  * data pointer stands behind BUFFER_HEADROOM and len is 0. */

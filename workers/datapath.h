@@ -35,8 +35,8 @@ struct datapath {
 	struct timers timers;
 	const struct slot_table *slots;
 	struct mailboxes *mailboxes;
-	struct buffer *
-		homeward[WORKERS_MAX + 1]; /* consumed buffers of other threads, sent once a turn */
+	/* By home: consumed buffers of other threads, sent once a turn. */
+	struct buffer *homeward[WORKERS_MAX + 1];
 	bool is_client_to_client;
 	uint64_t reneg_bytes, reneg_pkts; /* 0: off */
 	struct view occ_reply;

@@ -4,7 +4,8 @@
 
 /* Virtual address -> destination. One writer (the acceptor), lock-free readers (the workers). A
  * value is a destination id with its generation, never a pointer, so that a reader can hold it
- * while the destination goes away. Keyed SipHash; memory behind readers is freed through an epoch. */
+ * while the destination goes away. Keyed SipHash; memory behind readers is freed through an epoch.
+ */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -15,7 +16,7 @@ struct route_table;
 struct route_reader; /* one per reading thread */
 
 struct destination {
-	uint32_t id;         /* peer-id of the peer that has the address */
+	uint32_t id;	     /* peer-id of the peer that has the address */
 	uint32_t generation; /* of that peer; a different one means the peer is another by now */
 };
 
@@ -25,9 +26,8 @@ __attribute__((warn_unused_result)) int route_table_new(struct route_table **out
 void route_table_free(struct route_table *t);
 
 /* Add or replace; O(1). Thread: acceptor. Returns 0 or -ENOMEM. */
-__attribute__((warn_unused_result)) int route_table_add(struct route_table *t,
-							const struct ip_addr *addr,
-							struct destination d);
+__attribute__((warn_unused_result)) int
+route_table_add(struct route_table *t, const struct ip_addr *addr, struct destination d);
 /* Remove if it still belongs to `d`; returns whether it did. */
 bool route_table_remove(struct route_table *t, const struct ip_addr *addr, struct destination d);
 /* Free what no reader can see any more; never blocks. Call now and then. */
