@@ -167,6 +167,8 @@ static void ping(struct swarm *s, struct client *c)
 	struct data_segment seg = {.data = room + DATA_KEY_HEADROOM, .len = PAYLOAD_MAGIC_LEN};
 	memcpy(seg.data, payload_ping, PAYLOAD_MAGIC_LEN);
 	data_key_seal(&c->key, s->aead, &seg, 1);
+	if (seg.drop != DROP_NONE)
+		die("the data key is used up", EKEYEXPIRED);
 	(void)!send(c->fd, seg.data, seg.len, MSG_DONTWAIT);
 	c->ping_at_ms = now_ms() + s->o.ping_s * 1000ull;
 }
@@ -250,6 +252,7 @@ static void set_up_wrap(struct swarm *s)
 		if (rc != 0)
 			die(s->o.tls_crypt, rc);
 		rc = static_key_parse((struct view){(uint8_t *)text, len}, &s->wrap_key);
+		secret_wipe(text, len);
 		free(text);
 		if (rc != 0)
 			die(s->o.tls_crypt, rc);
@@ -361,12 +364,12 @@ int main(int argc, char **argv)
 	set_up(&s);
 	connect_all(&s);
 	printf("ready: %u connected, %u failed\n", s.connected, s.closed);
-	fflush(stdout);
+	(void)fflush(stdout);
 	if (s.o.is_renegotiating) {
 		idle(&s, 2); /* the engine spaces renegotiations */
 		renegotiate_all(&s);
 		printf("renegotiated: %u\n", s.renegotiated);
-		fflush(stdout);
+		(void)fflush(stdout);
 	}
 	idle(&s, s.o.seconds);
 	printf("alive: %u\n", s.connected - s.closed);
