@@ -59,12 +59,10 @@ static void check_secret(struct finding f, enum directive_id id, const struct co
 static void check_directory(struct finding f, enum directive_id id, const char *path)
 {
 	struct stat st;
-	int err = 0;
-	if (stat(path, &st) != 0)
-		err = errno;
-	else if (!S_ISDIR(st.st_mode))
+	int err = stat(path, &st) != 0 ? errno : 0;
+	if (!err && !S_ISDIR(st.st_mode))
 		err = ENOTDIR;
-	else if (access(path, R_OK | X_OK) != 0)
+	if (!err && access(path, R_OK | X_OK) != 0)
 		err = errno;
 	if (err)
 		complain(f, id, "read", path, err);

@@ -98,7 +98,7 @@ print_line(char *line, const struct config *c, enum directive_id id, const char 
 	else
 		n = snprintf(line, REPORT_LINE_MAX, "command line: %s: ", name);
 	if (n >= 0 && n < REPORT_LINE_MAX)
-		vsnprintf(line + n, (size_t)(REPORT_LINE_MAX - n), fmt, ap);
+		(void)vsnprintf(line + n, (size_t)(REPORT_LINE_MAX - n), fmt, ap);
 }
 
 void config_fault(struct config_report *r, const struct config *c, enum directive_id id,

@@ -25,8 +25,8 @@ struct action {
 #define SET_FLAG(field) {.kind = ACT_FLAG, FIELD(field)},
 #define SET_TEXT(field) {.kind = ACT_TEXT, FIELD(field)},
 #define SET_FILE(field) {.kind = ACT_FILE, FIELD(field)},
-#define SET_NUMBER(field, least, most) {.kind = ACT_NUMBER, FIELD(field), .min = least, .max = most},
-#define CALL(handler) {.kind = ACT_CALL, .call = handler},
+#define SET_NUMBER(field, least, most) {.kind = ACT_NUMBER, FIELD(field), .min = (least), .max = (most)},
+#define CALL(handler) {.kind = ACT_CALL, .call = (handler)},
 #define DIRECTIVE(id, name, min, max, where, fate, stage, classes, is_inline, action, usage, note) \
 	[DIRECTIVE_##id] = action
 static const struct action actions[DIRECTIVE_COUNT] = {
@@ -46,7 +46,7 @@ print_message(char *out, const struct lexer_line *l, const char *fmt, va_list ap
 	else
 		n = snprintf(out, MESSAGE_MAX, "command line: %s%s", name, colon);
 	if (n >= 0 && n < MESSAGE_MAX)
-		vsnprintf(out + n, (size_t)(MESSAGE_MAX - n), fmt, ap);
+		(void)vsnprintf(out + n, (size_t)(MESSAGE_MAX - n), fmt, ap);
 }
 
 void options_fault(struct options *o, const struct lexer_line *l, const char *fmt, ...)

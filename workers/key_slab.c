@@ -9,7 +9,7 @@
 #include "crypto/secret.h"
 
 #define WINDOW_WORDS (REPLAY_WINDOW_MAX / 64)
-#define HUGE_PAGE    (2u << 20)
+#define HUGE_PAGE    ((size_t)2 << 20)
 
 struct schedules {
 	struct aead_schedule seal, open;
