@@ -34,8 +34,14 @@ arguments() {
 		case $1 in
 		--demo) is_demo=1 ;;
 		--nat) is_nat=1 ;;
-		--remote) remote=${2:?--remote needs an address} && shift ;;
-		--clients) clients=${2:?--clients needs a number} && shift ;;
+		--remote)
+			[ -n "${2:-}" ] || fail "--remote needs an address"
+			remote=$2 && shift
+			;;
+		--clients)
+			[[ ${2:-} =~ ^[1-9][0-9]?$ ]] || fail "--clients needs a number from 1 to 99"
+			clients=$2 && shift
+			;;
 		--run) run=$(realpath "${2:?--run needs a folder}") && shift ;;
 		--server) binary=$(realpath "${2:?--server needs a file}") && shift ;;
 		-h | --help) sed -n '3,14s/^# \{0,1\}//p' quickstart.sh && exit 0 ;;
@@ -85,7 +91,10 @@ make_pki() {
 }
 
 make_config() {
-	[ ! -f "$run/server.conf" ] || return 0
+	if [ -f "$run/server.conf" ]; then
+		port=$(awk '$1 == "port" { p = $2 } END { print p ? p : 1194 }' "$run/server.conf")
+		return
+	fi
 	cat >"$run/server.conf" <<-CONF
 		# Made by quickstart.sh, and kept: edit it as you like, remove it to get a fresh one.
 		# The stock daemon takes this file as well; it leaves out our own directives.
@@ -115,7 +124,7 @@ make_config() {
 # The address by which others reach this machine, as far as the machine knows.
 own_address() {
 	ip -4 route get 192.0.2.1 2>/dev/null | sed -n 's/.* src \([0-9.]*\).*/\1/p' | grep . ||
-		ip -4 -o addr show scope global | sed -n 's/.* inet \([0-9.]*\).*/\1/p' | head -n 1 | grep . ||
+		ip -4 -o addr show scope global | grep -vF " $inside." | sed -n 's/.* inet \([0-9.]*\).*/\1/p' | head -n 1 | grep . ||
 		echo 127.0.0.1
 }
 

@@ -39,7 +39,8 @@ extendedKeyUsage = clientAuth
 
 
 class Pki:
-    """Files in `folder`: ca.crt, NAME.crt, NAME.key, ca2.crt (a stranger's), crl.pem, crl-empty.pem (from before the revocation), ta.key."""
+    """Files in `folder`: ca.crt, NAME.crt, NAME.key, ca2.crt (a stranger's), crl.pem, crl-empty.pem (of before
+    the revocation), ta.key."""
 
     def __init__(self, folder):
         self.dir = folder
