@@ -138,8 +138,8 @@ static int make_pool(struct worker *w)
 		c->tun_mtu + DATAGRAM_EXTRA + BUFFER_HEADROOM + BUFFER_TAILROOM <= BUFFER_SMALL;
 	uint32_t storage = is_small ? BUFFER_SMALL : BUFFER_LARGE;
 	uint64_t count = c->worker_memory / storage;
-	if (count < 4 * IO_BATCH)
-		count = 4 * IO_BATCH;
+	if (count < (uint64_t)4 * IO_BATCH)
+		count = (uint64_t)4 * IO_BATCH;
 	if (count > UINT16_MAX)
 		count = UINT16_MAX;
 	return buffer_pool_new((uint16_t)w->index, (uint32_t)count, storage, &w->dp.pool);
@@ -405,7 +405,7 @@ static bool has_ended(struct worker *w)
 {
 	struct timespec until;
 	clock_gettime(CLOCK_REALTIME, &until); /* the clock that the wait goes by */
-	until.tv_nsec += JOIN_MS * 1000000;
+	until.tv_nsec += JOIN_MS * 1000000L;
 	until.tv_sec += until.tv_nsec / 1000000000;
 	until.tv_nsec %= 1000000000;
 	return pthread_timedjoin_np(w->thread, NULL, &until) == 0;
