@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-
 #define IPV6_MTU_MIN 1280
 #define NAMES_LISTED 8
 
