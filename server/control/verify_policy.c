@@ -24,7 +24,8 @@ struct verify_policy {
 	off_t crl_size;
 	struct timespec crl_time;
 	int64_t crl_next_update;
-	X509_STORE *store; /* CA and CRL */
+	X509_STORE *ca;	   /* what the CA file holds, its CRLs too; no handshake sees it */
+	X509_STORE *store; /* that and the CRL */
 };
 
 static int ex_index;
@@ -141,6 +142,7 @@ void verify_policy_free(struct verify_policy *p)
 		return;
 	if (p->crl_dir >= 0)
 		close(p->crl_dir);
+	X509_STORE_free(p->ca);
 	X509_STORE_free(p->store);
 	free(p->crl_path);
 	free(p);
@@ -262,38 +264,46 @@ static int load_crl(struct verify_policy *p, X509_STORE *store, const struct con
 	return 0;
 }
 
+static bool copy_objects(X509_STORE *from, X509_STORE *to)
+{
+	const STACK_OF(X509_OBJECT) *objects = X509_STORE_get0_objects(from);
+	bool is_ok = true;
+	for (int i = 0; is_ok && i < sk_X509_OBJECT_num(objects); i++) {
+		X509_OBJECT *object = sk_X509_OBJECT_value(objects, i);
+		X509 *cert = X509_OBJECT_get0_X509(object);
+		X509_CRL *crl = X509_OBJECT_get0_X509_CRL(object);
+		is_ok = (!cert || X509_STORE_add_cert(to, cert) == 1) &&
+			(!crl || X509_STORE_add_crl(to, crl) == 1);
+	}
+	return is_ok;
+}
+
+static int make_store(struct verify_policy *p, const struct config *c, char *why, size_t why_len)
+{
+	snprintf(why, why_len, "out of memory");
+	p->store = X509_STORE_new();
+	if (!p->store || !copy_objects(p->ca, p->store))
+		return -ENOMEM;
+	return load_crl(p, p->store, c, why, why_len);
+}
+
 int verify_policy_install(struct verify_policy *p, const struct config *c, struct ssl_ctx_st *ctx,
 			  char *why, size_t why_len)
 {
 	snprintf(why, why_len, "out of memory");
-	p->store = X509_STORE_new();
-	if (!p->store || verify_ex_index() < 0)
+	p->ca = X509_STORE_new();
+	if (!p->ca || verify_ex_index() < 0)
 		return -ENOMEM;
 	int err = 0;
 	if (c->ca.path || c->ca.text)
-		err = load_ca(p->store, c, ctx, why, why_len);
+		err = load_ca(p->ca, c, ctx, why, why_len);
 	if (!err)
-		err = load_crl(p, p->store, c, why, why_len);
+		err = make_store(p, c, why, why_len);
 	if (err)
 		return err;
 	SSL_CTX_set1_cert_store(ctx, p->store);
 	SSL_CTX_set_verify_depth(ctx, VERIFY_DEPTH_MAX);
 	return 0;
-}
-
-/* The certificates of a store, without its CRLs. Handshakes that look into it sort it. */
-static bool copy_certificates(X509_STORE *from, X509_STORE *to)
-{
-	bool is_ok = X509_STORE_lock(from) == 1;
-	if (!is_ok)
-		return false;
-	STACK_OF(X509_OBJECT) *objects = X509_STORE_get0_objects(from);
-	for (int i = 0; is_ok && i < sk_X509_OBJECT_num(objects); i++) {
-		X509 *cert = X509_OBJECT_get0_X509(sk_X509_OBJECT_value(objects, i));
-		is_ok = !cert || X509_STORE_add_cert(to, cert) == 1;
-	}
-	X509_STORE_unlock(from);
-	return is_ok;
 }
 
 int verify_policy_renew_crl(const struct verify_policy *old, const struct config *c, bool is_server,
@@ -303,11 +313,9 @@ int verify_policy_renew_crl(const struct verify_policy *old, const struct config
 	int err = verify_policy_new(c, is_server, &p, why, why_len);
 	if (err)
 		return err;
-	snprintf(why, why_len, "out of memory");
-	p->store = X509_STORE_new();
-	err = p->store && copy_certificates(old->store, p->store) ? 0 : -ENOMEM;
-	if (!err)
-		err = load_crl(p, p->store, c, why, why_len);
+	X509_STORE_up_ref(old->ca);
+	p->ca = old->ca;
+	err = make_store(p, c, why, why_len);
 	if (err)
 		verify_policy_free(p);
 	else
