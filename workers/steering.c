@@ -197,7 +197,10 @@ int steering_attach(int fd, const struct slot_table *t, unsigned worker_count)
 		return -EINVAL;
 	struct program p = {.len = 0};
 	emit_program(&p, t, worker_count);
-	struct sock_fprog fprog = {.len = (unsigned short)p.len, .filter = p.code};
+	struct sock_fprog fprog;
+	memset(&fprog, 0, sizeof(fprog)); /* the kernel is shown its padding, too */
+	fprog.len = (unsigned short)p.len;
+	fprog.filter = p.code;
 	if (setsockopt(fd, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, &fprog, sizeof(fprog)) != 0)
 		return -errno;
 	return 0;
