@@ -363,7 +363,7 @@ static void stop_workers(struct acceptor *a)
 	for (unsigned w = 1; w <= a->setup.worker_count; w++)
 		if (hand_over_send(a->shared.hand_over, w, &m))
 			log_line(LOG_ERROR, "out of memory: worker %u cannot be told to stop",
-				 w - 1);
+				 w);
 	hand_over_flush(a->shared.hand_over);
 	for (int i = 0; i < STOP_TRIES && hand_over_is_blocked(a->shared.hand_over); i++) {
 		nanosleep(&pause, NULL);
