@@ -8,6 +8,7 @@ import os
 import time
 
 from case import case, expect, wait_until
+from pki import openssl
 
 FAILED = r'TLS Error: TLS handshake failed'
 
@@ -139,3 +140,19 @@ def same_name_again(t):
     server.wait_log(r"MULTI: new connection by client 'client1' will cause previous active sessions by this client "
                     r'to be dropped', 5, mark)
     second.ping(100, 3)
+
+
+@case(ours=True, quick=False, engine=False)
+def crl_in_the_ca_file(t):
+    """a CRL that came with the CA file still counts after the one of crl-verify has changed"""
+    other = t.lab.path('crl2.pem')
+    openssl('ca', '-batch', '-config', 'conf', '-cert', 'ca2.crt', '-keyfile', 'ca2.key', '-gencrl', '-out', other,
+            cwd=t.pki.dir)
+    ca = t.lab.write('ca.pem', t.pki.read('ca.crt') + t.pki.read('crl.pem'))
+    server = t.server(f'ca {ca}', f'crl-verify {other}', drop=['ca'])
+    with open(other, 'a', encoding='ascii') as f:
+        f.write('\n')
+    server.wait_log('the CRL was read again', 10)
+    client = t.client(cert='revoked', wait=False)
+    server.wait_log('certificate revoked', 15)
+    expect(client.process.count('Initialization Sequence Completed') == 0, 'a revoked client got in')
