@@ -323,8 +323,8 @@ static void open_half(struct stage *s, int fd, uint32_t n)
 	int tries = 0;
 
 	while (!ask_for_cookie(fd, n, reply)) {
-		stage_pass(s, 2);
-		assert_true(++tries < 100);
+		stage_pass(s, 10);
+		assert_true(++tries < 1000);
 	}
 	send_third_packet(fd, n, reply);
 }
