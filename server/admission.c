@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "config/log.h"
+#include "crypto/hmac.h"
 #include "server/clients.h"
 #include "server/control/initial.h"
 #include "server/control/session.h"
@@ -33,6 +34,7 @@ struct frequency {
 struct admission {
 	struct acceptor_shared *shared;
 	struct tls_context *tls;
+	struct hmac *cookie_key;
 	struct initial_settings initial;
 	struct session_settings session;
 	struct initial_limit *limit;
@@ -85,6 +87,15 @@ static int limit_new(const struct config *c, struct initial_limit **out)
 	return initial_limit_new(&setup, out);
 }
 
+static int cookie_key_new(struct hmac **out)
+{
+	uint8_t key[COOKIE_KEY_LEN];
+	WIPE_ON_EXIT(key);
+	int err = secret_random(key, sizeof(key));
+
+	return err ? err : hmac_new(key, sizeof(key), out);
+}
+
 static void use_tls(struct admission *a, struct tls_context *tls)
 {
 	a->tls = tls;
@@ -108,7 +119,8 @@ int admission_new(struct acceptor_shared *shared, const struct admission_setup *
 	a->new_sessions.period_ms = (uint64_t)c->connect_freq_s * 1000;
 	a->half_open_max = c->max_clients / 4 > HALF_OPEN_MIN ? c->max_clients / 4 : HALF_OPEN_MIN;
 	session_settings_init(c, setup, &a->session);
-	err = secret_random(a->initial.cookie_key, sizeof(a->initial.cookie_key));
+	err = cookie_key_new(&a->cookie_key);
+	a->initial.cookie_key = a->cookie_key;
 	if (!err)
 		err = limit_new(c, &a->limit);
 	if (err) {
@@ -126,7 +138,7 @@ void admission_free(struct admission *a)
 		return;
 	initial_limit_free(a->limit);
 	tls_context_unref(a->tls);
-	secret_wipe(a->initial.cookie_key, sizeof(a->initial.cookie_key));
+	hmac_free(a->cookie_key);
 	free(a);
 }
 

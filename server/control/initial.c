@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/control/initial.h"
 
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "crypto/hmac.h"
 #include "crypto/secret.h"
 
-#define PACKET_MIN	  14 /* opcode, session-id, ack count, message id */
-#define COOKIE_SLOTS	  3  /* the current one and two before */
-#define FIRST_ID_MAX	  3  /* message ids that may open a session (wire.md, 5.3) */
-#define COOKIE_INPUT_LEN  (4 + 2 + ENDPOINT_KEY_LEN + SESSION_ID_LEN)
-#define SIPHASH_KEY_LEN	  16
-#define SIPHASH_VALUE_LEN 8
+#define PACKET_MIN	 14 /* opcode, session-id, ack count, message id */
+#define COOKIE_SLOTS	 3  /* the current one and two before */
+#define FIRST_ID_MAX	 3  /* message ids that may open a session (wire.md, 5.3) */
+#define COOKIE_INPUT_LEN (4 + 2 + ENDPOINT_KEY_LEN + SESSION_ID_LEN)
 
 static uint32_t slot_at(const struct initial_settings *s, uint64_t boot_s)
 {
@@ -20,28 +17,24 @@ static uint32_t slot_at(const struct initial_settings *s, uint64_t boot_s)
 	return (uint32_t)(boot_s / (len_s ? len_s : 1));
 }
 
-/* A keyed hash of all that the client cannot change between its first and its third packet. One
- * pass with each half of the key: whoever has learned one half still cannot make a cookie. */
-static struct session_id cookie(const struct initial_settings *s, uint32_t slot,
-				const union sockaddr_any *from, uint16_t listener,
-				const struct session_id *client_sid)
+/* A tag of all that the client cannot change between its first and its third packet (wire.md, 5.2).
+ * Returns false without memory. */
+static bool cookie(const struct initial_settings *s, uint32_t slot, const union sockaddr_any *from,
+		   uint16_t listener, const struct session_id *client_sid, struct session_id *out)
 {
-	uint8_t input[SIPHASH_VALUE_LEN + COOKIE_INPUT_LEN], endpoint[ENDPOINT_KEY_LEN];
-	struct session_id sid;
+	uint8_t input[COOKIE_INPUT_LEN], endpoint[ENDPOINT_KEY_LEN], tag[HMAC_LEN];
 	endpoint_key(from, endpoint);
 	struct writer w = writer_init(input, sizeof(input));
-	writer_u64(&w, 0);
 	writer_u32(&w, slot);
 	writer_u16(&w, listener);
 	writer_bytes(&w, endpoint, sizeof(endpoint));
 	writer_bytes(&w, client_sid->bytes, SESSION_ID_LEN);
-	uint64_t inner = secret_siphash(s->cookie_key, input, sizeof(input));
-	w = writer_init(input, sizeof(input));
-	writer_u64(&w, inner);
-	uint64_t outer = secret_siphash(s->cookie_key + SIPHASH_KEY_LEN, input, sizeof(input));
-	w = writer_init(sid.bytes, sizeof(sid.bytes));
-	writer_u64(&w, outer ? outer : 1); /* zero is "undefined" on the wire */
-	return sid;
+	if (!hmac_tag(s->cookie_key, input, sizeof(input), tag))
+		return false;
+	memcpy(out->bytes, tag, SESSION_ID_LEN);
+	if (session_id_is_zero(out)) /* "undefined" on the wire */
+		out->bytes[SESSION_ID_LEN - 1] = 1;
+	return true;
 }
 
 /* All slots are tried always: the time says nothing. */
@@ -51,9 +44,9 @@ static bool is_cookie(const struct initial_settings *s, const struct session_id 
 {
 	bool is_right = false;
 	for (uint32_t back = 0; back < COOKIE_SLOTS; back++) {
-		struct session_id c =
-			cookie(s, slot_at(s, boot_s) - back, from, listener, client_sid);
-		is_right |= secret_equal(c.bytes, shown->bytes, SESSION_ID_LEN);
+		struct session_id c;
+		if (cookie(s, slot_at(s, boot_s) - back, from, listener, client_sid, &c))
+			is_right |= secret_equal(c.bytes, shown->bytes, SESSION_ID_LEN);
 	}
 	return is_right;
 }
@@ -156,7 +149,9 @@ size_t initial_reply(const struct initial_settings *s, const struct initial_resu
 		     uint32_t wall_s, uint8_t *out, size_t cap)
 {
 	uint8_t plain[32];
-	const struct session_id sid = cookie(s, slot_at(s, boot_s), from, listener, &r->client_sid);
+	struct session_id sid;
+	if (!cookie(s, slot_at(s, boot_s), from, listener, &r->client_sid, &sid))
+		return 0;
 	const struct control_body body = {.ack_count = 1, .peer_sid = r->client_sid};
 	struct writer p = writer_init(plain, sizeof(plain)), w = writer_init(out, cap);
 	control_body_write(&p, OPCODE_HARD_RESET_SERVER_V2, &body);

@@ -17,10 +17,12 @@
 
 #define COOKIE_KEY_LEN 32
 
+struct hmac;
+
 struct initial_settings {
 	const struct wrap_keys *wrap;
-	uint8_t cookie_key[COOKIE_KEY_LEN]; /* random per process */
-	uint32_t hand_window_s;		    /* slot = (hand_window + 1) / 2 */
+	const struct hmac *cookie_key; /* COOKIE_KEY_LEN random bytes, made once a process */
+	uint32_t hand_window_s;	       /* slot = (hand_window + 1) / 2 */
 };
 
 enum initial_verdict {
@@ -38,14 +40,14 @@ struct initial_result {
 
 /* Judge a datagram from `from`, which belongs to no session. boot_s: CLOCK_BOOTTIME seconds.
  * is_live: whether a server session-id is in use by a live session (then its cookie does not open a
- * second one). Touches no state; stack only. */
+ * second one). Touches no state. */
 struct initial_result initial_judge(const struct initial_settings *s, struct view datagram,
 				    const union sockaddr_any *from, uint16_t listener,
 				    uint64_t boot_s,
 				    bool (*is_live)(void *ctx, const struct session_id *server_sid),
 				    void *ctx);
 /* The stateless answer to a hard reset (never larger than 2 x the smallest reset); returns its
- * length. wall_s: for the wrapping. */
+ * length, 0 without memory. wall_s: for the wrapping. */
 size_t initial_reply(const struct initial_settings *s, const struct initial_result *r,
 		     const union sockaddr_any *from, uint16_t listener, uint64_t boot_s,
 		     uint32_t wall_s, uint8_t *out, size_t cap);

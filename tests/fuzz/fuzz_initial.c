@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "crypto/hmac.h"
 #include "server/control/initial.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
@@ -14,6 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 #define BOOT_S 1000000
 
 static struct wrap_keys *server_keys[3], *client_keys[3];
+static struct hmac *cookie_key;
 static union sockaddr_any from;
 
 static void expect(bool is_so)
@@ -35,6 +37,8 @@ static void prepare(void)
 		expect(wrap_keys_new((enum wrap_mode)m, &key, KEY_DIRECTION_1, "SHA1",
 				     &client_keys[m]) == 0);
 	}
+	static const uint8_t bytes[COOKIE_KEY_LEN] = {0};
+	expect(hmac_new(bytes, sizeof(bytes), &cookie_key) == 0);
 	from.in4 = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons(1000)};
 }
 
@@ -80,7 +84,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 		return 0;
 	int mode = data[0] % 3;
 	bool is_wrapped = data[0] & 0x10, has_cookie = data[0] & 0x20;
-	struct initial_settings s = {.wrap = server_keys[mode], .hand_window_s = 60};
+	struct initial_settings s = {
+		.wrap = server_keys[mode], .cookie_key = cookie_key, .hand_window_s = 60};
 	uint8_t buf[CONTROL_PACKET_MAX];
 	struct view datagram = {data + 1, len - 1};
 	if (is_wrapped)

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "crypto/hmac.h"
 #include "server/control/initial.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
@@ -17,6 +18,7 @@
 
 static const struct session_id client_sid = {{1, 2, 3, 4, 5, 6, 7, 8}};
 static struct wrap_keys *server_keys[3], *client_keys[3];
+static struct hmac *cookie_key;
 static struct session_id live_sid;
 
 static int setup(void **state)
@@ -32,7 +34,9 @@ static int setup(void **state)
 				  &client_keys[mode]) != 0)
 			return -1;
 	}
-	return 0;
+	uint8_t bytes[COOKIE_KEY_LEN];
+	memset(bytes, 0x42, sizeof(bytes));
+	return hmac_new(bytes, sizeof(bytes), &cookie_key);
 }
 
 static int teardown(void **state)
@@ -42,14 +46,14 @@ static int teardown(void **state)
 		wrap_keys_free(server_keys[mode]);
 		wrap_keys_free(client_keys[mode]);
 	}
+	hmac_free(cookie_key);
 	return 0;
 }
 
 static struct initial_settings settings(int mode)
 {
-	struct initial_settings s = {.wrap = server_keys[mode], .hand_window_s = 60};
-	memset(s.cookie_key, 0x42, sizeof(s.cookie_key));
-	return s;
+	return (struct initial_settings){
+		.wrap = server_keys[mode], .cookie_key = cookie_key, .hand_window_s = 60};
 }
 
 static union sockaddr_any address(const char *text, uint16_t port)
@@ -249,20 +253,41 @@ static void no_bit_of_a_cookie_may_be_wrong(void **state)
 	}
 }
 
-static void either_half_of_the_key_matters(void **state)
+static void a_cookie_of_another_process_opens_nothing(void **state)
 {
 	(void)state;
 	const union sockaddr_any from = address("192.0.2.1", 1000);
 	struct control_body body = {.ack_count = 1, .peer_sid = cookie_of(0, &from, 0, BOOT_S)};
-	for (size_t i = 0; i < COOKIE_KEY_LEN; i += COOKIE_KEY_LEN / 2) {
-		uint8_t buf[CONTROL_PACKET_MAX];
-		struct initial_settings s = settings(0);
-		s.cookie_key[i] ^= 1;
-		struct view v = packet(0, OPCODE_ACK_V1, 0, &client_sid, &body, buf);
-		assert_int_equal(
-			initial_judge(&s, v, &from, 0, BOOT_S, nobody_is_live, NULL).verdict,
-			INITIAL_DROP);
-	}
+	uint8_t buf[CONTROL_PACKET_MAX];
+	struct initial_settings s = settings(0);
+	uint8_t bytes[COOKIE_KEY_LEN];
+	struct hmac *other;
+	memset(bytes, 0x42, sizeof(bytes));
+	bytes[COOKIE_KEY_LEN - 1] ^= 1;
+	assert_int_equal(hmac_new(bytes, sizeof(bytes), &other), 0);
+	s.cookie_key = other;
+	struct view v = packet(0, OPCODE_ACK_V1, 0, &client_sid, &body, buf);
+	assert_int_equal(initial_judge(&s, v, &from, 0, BOOT_S, nobody_is_live, NULL).verdict,
+			 INITIAL_DROP);
+	hmac_free(other);
+}
+
+/* wire.md, 5.2: the tag over slot, listener, address and client session-id, cut to 8 bytes. */
+static void a_cookie_is_a_tag_cut_to_a_session_id(void **state)
+{
+	(void)state;
+	const union sockaddr_any from = address("192.0.2.1", 1000);
+	uint8_t input[4 + 2 + ENDPOINT_KEY_LEN + SESSION_ID_LEN], endpoint[ENDPOINT_KEY_LEN];
+	uint8_t tag[HMAC_LEN];
+	struct writer w = writer_init(input, sizeof(input));
+	endpoint_key(&from, endpoint);
+	writer_u32(&w, BOOT_S / 30);
+	writer_u16(&w, 5);
+	writer_bytes(&w, endpoint, sizeof(endpoint));
+	writer_bytes(&w, client_sid.bytes, SESSION_ID_LEN);
+	assert_true(writer_ok(&w) && hmac_tag(cookie_key, input, sizeof(input), tag));
+	const struct session_id made = cookie_of(0, &from, 5, BOOT_S);
+	assert_memory_equal(made.bytes, tag, SESSION_ID_LEN);
 }
 
 static void answers_that_open_nothing(void **state)
@@ -525,7 +550,8 @@ int main(void)
 		cmocka_unit_test(cookies_live_for_three_slots),
 		cmocka_unit_test(a_cookie_is_bound_to_where_it_was_made),
 		cmocka_unit_test(no_bit_of_a_cookie_may_be_wrong),
-		cmocka_unit_test(either_half_of_the_key_matters),
+		cmocka_unit_test(a_cookie_of_another_process_opens_nothing),
+		cmocka_unit_test(a_cookie_is_a_tag_cut_to_a_session_id),
 		cmocka_unit_test(answers_that_open_nothing),
 		cmocka_unit_test(a_live_session_is_not_opened_twice),
 		cmocka_unit_test(the_second_reset_of_routeros_is_not_answered),
