@@ -113,6 +113,7 @@ int admission_new(struct acceptor_shared *shared, const struct admission_setup *
 		return -ENOMEM;
 	a->shared = shared;
 	use_tls(a, tls_context_ref(setup->tls));
+	shared->reloaded_s = shared->wall_s;
 	a->initial.wrap = setup->wrap;
 	a->initial.hand_window_s = c->hand_window_s;
 	a->new_sessions.n = c->connect_freq_n;
@@ -148,6 +149,7 @@ void admission_reload(struct admission *a)
 	char why[512];
 
 	int err = tls_context_new(a->shared->config, true, &fresh, why, sizeof(why));
+	a->shared->is_reload_failed = err != 0;
 	if (err) {
 		log_line(LOG_ERROR, "%s: the certificates and CRL loaded before stay in use%s", why,
 			 err == -EACCES ? "; let the account of `user` read it, or restart" : "");
@@ -155,6 +157,7 @@ void admission_reload(struct admission *a)
 	}
 	tls_context_unref(a->tls);
 	use_tls(a, fresh);
+	a->shared->reloaded_s = a->shared->wall_s;
 	log_line(LOG_NOTE, "certificates, key and CRL were read again");
 }
 

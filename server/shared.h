@@ -40,6 +40,8 @@ struct acceptor_shared {
 	struct tls_context *tls; /* of the next handshake; admission holds the reference */
 
 	struct control_counters count;
+	int64_t reloaded_s;	   /* when certificates, key and CRL in use were read, unix time */
+	bool is_reload_failed;	   /* the last attempt on a signal left them as they were */
 	uint32_t routes4, routes6; /* addresses in the route table */
 
 	bool is_stopping; /* no new clients any more */

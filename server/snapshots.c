@@ -128,6 +128,8 @@ static void draw_totals(const struct snapshots *p, struct snapshot *out)
 	out->routes4 = s->routes4;
 	out->routes6 = s->routes6;
 	out->cert_not_after_s = tls_context_cert_not_after(tls);
+	out->reloaded_s = s->reloaded_s;
+	out->is_reload_failed = s->is_reload_failed;
 	out->crl_next_update_s = tls_context_crl_next_update(tls);
 }
 

@@ -170,6 +170,16 @@ static void addresses(struct metrics_text *m, const struct snapshot *s)
 	}
 }
 
+static void reloads(struct metrics_text *m, const struct snapshot *s)
+{
+	metrics_family(m, "shardvpn_config_last_reload_successful", METRIC_GAUGE, NULL,
+		       "Whether certificates, key and CRL that were read last are in use.");
+	metrics_integer(m, NULL, 0, !s->is_reload_failed);
+	metrics_family(m, "shardvpn_config_last_reload_success_timestamp_seconds", METRIC_GAUGE,
+		       "seconds", "When those in use were read, unix time.");
+	metrics_integer(m, NULL, 0, (uint64_t)s->reloaded_s);
+}
+
 static void certificates(struct metrics_text *m, const struct snapshot *s)
 {
 	if (s->cert_not_after_s > 0) {
@@ -199,5 +209,6 @@ void metrics_control(struct metrics_text *m, const struct metrics_input *in)
 	renegotiations(m, &s->control);
 	packets(m, &s->control);
 	addresses(m, s);
+	reloads(m, s);
 	certificates(m, s);
 }

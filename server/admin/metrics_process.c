@@ -98,8 +98,4 @@ void metrics_process(struct metrics_text *m, const struct metrics_input *in)
 	memory(m);
 	descriptors(m);
 	allocator(m);
-	single(m, "shardvpn_config_last_reload_successful", METRIC_GAUGE, NULL,
-	       "Whether the configuration that was read last is the one in force.", 1);
-	single(m, "shardvpn_config_last_reload_success_timestamp_seconds", METRIC_GAUGE, "seconds",
-	       "When the configuration in force was read, unix time.", (uint64_t)in->start_time_s);
 }

@@ -6,6 +6,7 @@
  * by the acceptor (every second while somebody looks, or for a status file), read by the status
  * writer and the observer. Times: unix seconds unless a name says otherwise. */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -89,6 +90,8 @@ struct snapshot {
 	uint32_t pool4_size, pool4_used, pool6_size, pool6_used;
 	uint32_t routes4, routes6;
 	int64_t cert_not_after_s, crl_next_update_s; /* 0: none */
+	int64_t reloaded_s;    /* when certificates, key and CRL in use were read */
+	bool is_reload_failed; /* the last attempt on a signal left them as they were */
 	size_t client_count;
 	struct snapshot_client clients[]; /* client_count */
 };

@@ -167,6 +167,8 @@ static void the_control_side_is_in_the_snapshot(void **state)
 		"shardvpn_address_pool_exhausted_total{family=\"ipv4\"} 13",
 		"shardvpn_routes{family=\"ipv6\",kind=\"host\"} 14",
 		"shardvpn_certificate_not_after_timestamp_seconds{role=\"server\"} 15",
+		"shardvpn_config_last_reload_successful 0",
+		"shardvpn_config_last_reload_success_timestamp_seconds 16",
 		"shardvpn_handshake_duration_seconds_bucket{phase=\"total\",le=\"0.005\"} 1",
 		"shardvpn_handshake_duration_seconds_bucket{phase=\"total\",le=\"0.01\"} 1",
 		"shardvpn_handshake_duration_seconds_bucket{phase=\"total\",le=\"30.0\"} 3",
@@ -192,6 +194,8 @@ static void the_control_side_is_in_the_snapshot(void **state)
 	c->pool4_exhausted = 13;
 	s->routes6 = 14;
 	s->cert_not_after_s = 15;
+	s->is_reload_failed = true;
+	s->reloaded_s = 16;
 	c->handshake_buckets[0] = 1;
 	c->handshake_buckets[11] = 2;
 	c->handshake_buckets[12] = 3;
