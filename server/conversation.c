@@ -31,12 +31,13 @@ static void send_all(struct acceptor_shared *s, struct client *c)
 	for (int i = 0; i < SENDS_MAX; i++) {
 		len = session_send(c->session, s->now_ms, s->wall_s, out, sizeof(out));
 		if (len == 0)
-			return;
+			break;
 		s->count.control_sent[packet_opcode(out[0]) % CONTROL_OPCODES]++;
 		c->control_sent_bytes += len;
 		/* What does not get out is lost like any datagram, and repeated. */
 		(void)udp_send(g->fds[0], &c->link, g->has_pktinfo, out, len);
 	}
+	s->count.control_retransmits += session_take_retransmits(c->session);
 }
 
 /* --- events --- */

@@ -119,6 +119,7 @@ bool reliable_next(struct reliable *r, uint64_t now_ms, struct reliable_message 
 	struct reliable_sent *p = sent_due(r, now_ms);
 	if (!p)
 		return false;
+	bool is_repeated = p->has_gone;
 	p->has_gone = true;
 	p->overtaken = 0;
 	p->due_ms = now_ms + p->timeout_ms;
@@ -127,6 +128,7 @@ bool reliable_next(struct reliable *r, uint64_t now_ms, struct reliable_message 
 	*out = (struct reliable_message){
 		.id = p->id,
 		.opcode = p->opcode,
+		.is_repeated = is_repeated,
 		.payload = {p->bytes, p->len},
 	};
 	return true;

@@ -56,6 +56,7 @@ struct reliable {
 struct reliable_message {
 	uint32_t id;
 	enum opcode opcode;
+	bool is_repeated; /* has gone before */
 	struct view payload;
 };
 

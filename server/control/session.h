@@ -96,6 +96,8 @@ void session_advance(struct session *s, uint64_t now_ms, uint32_t wall_s);
 /* Take the next datagram to send, if any; returns its length, 0 if there is none. `cap` must be
  * CONTROL_PACKET_MAX. */
 size_t session_send(struct session *s, uint64_t now_ms, uint32_t wall_s, uint8_t *out, size_t cap);
+/* How many messages session_send has repeated since the last call. */
+uint32_t session_take_retransmits(struct session *s);
 /* When session_advance and session_send are to be called again without input. UINT64_MAX: never. */
 uint64_t session_deadline(const struct session *s);
 
@@ -127,7 +129,8 @@ enum session_flag {
 unsigned session_flags(const struct session *s);
 
 /* Verdict on the key exchange of `key_id`. A refusal sends AUTH_FAILED[,reason] (reason may be
- * NULL) and closes after a grace time; a late or repeated verdict has no effect. */
+ * NULL), retires the old data keys and closes after a grace time; a late or repeated verdict has no
+ * effect. */
 void session_authorize(struct session *s, uint8_t key_id, bool is_ok, const char *reason,
 		       uint64_t now_ms);
 

@@ -12,11 +12,13 @@
 enum session_event_kind {
 	SESSION_EVENT_NONE,
 	/* Server role: a key exchange is complete and waits for a verdict: session_authorize. For
-	 * key-id 0 the owner also has to give what to push: session_set_push, first. */
+	 * key-id 0 the owner also has to give what to push: session_set_push, first. For later ones
+	 * name, certificate and username are those of the first (security.md, F-6). */
 	SESSION_EVENT_AUTHORIZE,
 	/* Data keys are there. The owner installs `key` in the worker, and wipes the event. */
 	SESSION_EVENT_KEY,
-	/* The key with that key-id is gone (transition window over, or replaced). */
+	/* The key with that key-id is gone (transition window over, replaced, or its peer refused).
+	 */
 	SESSION_EVENT_KEY_RETIRED,
 	/* PUSH_REPLY was handed to TLS: the peer may send data now. */
 	SESSION_EVENT_PUSHED,

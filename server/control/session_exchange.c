@@ -54,6 +54,8 @@ void session_refuse(struct session *s, enum session_reason reason, const char *t
 		snprintf(command, sizeof(command), "AUTH_FAILED,%s",
 			 log_printable(text, strlen(text), printable, sizeof(printable)));
 	s->primary->verdict = KEY_VERDICT_REFUSED;
+	/* The old key was for who has just failed (security.md, A-9). */
+	session_retire_lame(s);
 	if (session_command(s, command) == -ENOMEM)
 		session_die(s, reason);
 	session_leave(s, reason, now_ms + LEAVING_GRACE_MS);

@@ -125,7 +125,7 @@ bool session_may_renegotiate(const struct session *s, uint64_t now_ms)
 	       (s->renegotiated_ms == 0 || now_ms >= s->renegotiated_ms + RENEGOTIATION_SPACING_MS);
 }
 
-static void retire_lame(struct session *s)
+void session_retire_lame(struct session *s)
 {
 	if (!s->lame.is_used)
 		return;
@@ -148,7 +148,7 @@ void session_start_generation(struct session *s, bool is_initiator, uint64_t now
 		session_die(s, SESSION_REASON_LOCAL);
 		return;
 	}
-	retire_lame(s);
+	session_retire_lame(s);
 	commands_rewind(&s->commands);
 	/* Of the old generation only the data keys, which the owner has, live on. Control packets
 	 * of its key-id are dropped by either side from now on. */
@@ -220,7 +220,7 @@ void session_keys_expire(struct session *s, uint64_t now_ms)
 	if (now_ms >= hand_deadline(s))
 		time_out(s);
 	if (!s->is_dead && now_ms >= lame_deadline(s)) {
-		retire_lame(s);
+		session_retire_lame(s);
 		/* After a failed renegotiation there was nothing but the old key. */
 		if (s->primary->is_failed && !s->primary->is_generated)
 			session_die(s, SESSION_REASON_TIMEOUT);

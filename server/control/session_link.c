@@ -225,9 +225,17 @@ size_t session_send(struct session *s, uint64_t now_ms, uint32_t wall_s, uint8_t
 		body.message_id = m.id;
 		body.payload = m.payload;
 		ack_max = RELIABLE_ACKS_PIGGYBACK;
+		s->retransmits += m.is_repeated;
 	} else if (s->primary->is_failed || !reliable_has_acks(r)) {
 		return 0;
 	}
 	body.ack_count = (uint8_t)reliable_take_acks(r, ack_max, body.acks);
 	return seal(s, op, &body, wall_s, out, cap);
+}
+
+uint32_t session_take_retransmits(struct session *s)
+{
+	uint32_t n = s->retransmits;
+	s->retransmits = 0;
+	return n;
 }

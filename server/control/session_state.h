@@ -48,6 +48,7 @@ struct session {
 	struct wrap_state wrap;		/* counters with the configured keys */
 	struct wrap_keys *dynamic_keys; /* for key-ids above 0; NULL: the configured ones */
 	struct wrap_state dynamic_wrap;
+	uint32_t retransmits; /* since the owner asked */
 
 	struct key_state *primary; /* always there, even if failed */
 	struct lame_duck lame;
@@ -108,7 +109,7 @@ void session_fail_key(struct session *s, enum session_reason reason);
 /* The client may begin with TLS: both resets are through. */
 bool session_may_start_tls(const struct session *s);
 void session_exchange_advance(struct session *s, uint64_t now_ms, uint32_t wall_s);
-/* AUTH_FAILED[,text], then the end after a grace time. text may be NULL. */
+/* AUTH_FAILED[,text], then the end after a grace time, in which no data flows. text may be NULL. */
 void session_refuse(struct session *s, enum session_reason reason, const char *text,
 		    uint64_t now_ms);
 
@@ -121,6 +122,8 @@ uint8_t session_next_key_id(const struct session *s);
 bool session_may_renegotiate(const struct session *s, uint64_t now_ms);
 /* Put a new generation in the place of the primary, which becomes the lame duck. */
 void session_start_generation(struct session *s, bool is_initiator, uint64_t now_ms);
+/* The lame duck's data keys are not to be used any more. */
+void session_retire_lame(struct session *s);
 /* Deadlines of keys: lame duck, hand-window, renegotiation. */
 void session_keys_expire(struct session *s, uint64_t now_ms);
 uint64_t session_keys_deadline(const struct session *s);

@@ -39,6 +39,15 @@ static bool server_is_closed(const struct link *l)
 	return l->ends[LINK_SERVER].is_closed;
 }
 
+/* security.md, A-9: who fails has no data key from that moment on, not only at its end. */
+static bool server_has_no_key(const struct link *l)
+{
+	for (int i = 0; i < 8; i++)
+		if (l->ends[LINK_SERVER].has_key[i])
+			return false;
+	return true;
+}
+
 static struct link *up(const struct link_setup *setup)
 {
 	struct link *l = link_new(setup);
@@ -185,6 +194,52 @@ static void simultaneous_resets_merge(void **state)
 		assert_int_equal(client(l)->counts[SESSION_EVENT_RENEGOTIATION], 1);
 		link_free(l);
 	}
+}
+
+/* As above with either side beginning in the middle of the other's, and with data keys of both
+ * generations at hand all the time: a renegotiation never leaves a gap. */
+static void renegotiations_never_leave_a_side_without_a_key(void **state)
+{
+	(void)state;
+	for (uint32_t seed = 100; seed < 140; seed++) {
+		struct link *l = up(&(struct link_setup){
+			.wrap = (enum wrap_mode)(seed % 3),
+			.loss = 10,
+			.repeat = 10,
+			.reorder = 30,
+			.hand_window_s = 3000,
+			.seed = seed,
+		});
+		for (uint8_t key_id = 1; key_id <= 3; key_id++) {
+			session_renegotiate(l->ends[link_random(l) % 2].session, l->now_ms);
+			link_run(l, link_random(l) % 300, NULL);
+			session_renegotiate(l->ends[link_random(l) % 2].session, l->now_ms);
+			uint8_t old = (uint8_t)(key_id - 1);
+			assert_true(server(l)->has_key[old] && client(l)->has_key[old]);
+			if (!wait_for_key(l, key_id, 9000000))
+				fail_msg("seed %u, key %u: %s", seed, key_id, server(l)->log);
+			assert_true(server(l)->has_key[old] && client(l)->has_key[old]);
+			assert_false(server(l)->is_closed || client(l)->is_closed);
+			link_run(l, 2000, NULL);
+			if (server(l)->last_key_id > key_id)
+				key_id = server(l)->last_key_id;
+		}
+		link_free(l);
+	}
+}
+
+/* Copies of what was sent count, what goes for the first time does not. */
+static void repeated_messages_are_counted(void **state)
+{
+	(void)state;
+	struct link *l = up(&(struct link_setup){0});
+	assert_int_equal(session_take_retransmits(server(l)->session), 0);
+	session_renegotiate(server(l)->session, l->now_ms);
+	l->is_cut = true;
+	link_run(l, 15000, NULL); /* the reset at 0, 2, 6 and 14 s */
+	assert_int_equal(session_take_retransmits(server(l)->session), 3);
+	assert_int_equal(session_take_retransmits(server(l)->session), 0);
+	link_free(l);
 }
 
 static void bad_links_only_take_longer(void **state)
@@ -345,6 +400,7 @@ static void a_changed_username_ends_the_session(void **state)
 	assert_int_equal(server(l)->closed_reason, SESSION_REASON_AUTH_FAILED);
 	assert_false(server(l)->has_key[1]);
 	assert_int_equal(server(l)->counts[SESSION_EVENT_AUTHORIZE], 1);
+	assert_false(server(l)->has_key[0]);
 	assert_string_equal(client(l)->command, "AUTH_FAILED");
 	assert_non_null(strstr(server(l)->log, "TLS Auth Error: username attempted to change from "
 					       "'alice' to 'mallory' -- tunnel disabled"));
@@ -383,6 +439,8 @@ static void a_changed_certificate_ends_the_session(void **state)
 		tls_context_unref(c->tls);
 		c->tls = context_of_another_client(cases[i].cn);
 		session_renegotiate(c, l->now_ms);
+		assert_true(link_run(l, 4000, server_has_no_key));
+		assert_false(server(l)->is_closed);
 		assert_true(link_run(l, 20000, server_is_closed));
 		assert_int_equal(server(l)->closed_reason, SESSION_REASON_AUTH_FAILED);
 		assert_false(server(l)->has_key[1]);
@@ -398,6 +456,9 @@ static void a_refused_renegotiation_ends_the_session(void **state)
 	l->setup.is_refused = true;
 	l->setup.refusal = "expired";
 	session_renegotiate(client(l)->session, l->now_ms);
+	assert_true(link_run(l, 4000, server_has_no_key));
+	assert_int_equal(server(l)->last_retired, 0);
+	assert_false(server(l)->is_closed);
 	assert_true(link_run(l, 20000, server_is_closed));
 	assert_int_equal(server(l)->closed_reason, SESSION_REASON_AUTH_FAILED);
 	assert_string_equal(client(l)->command, "AUTH_FAILED,expired");
@@ -443,6 +504,8 @@ int main(void)
 		cmocka_unit_test(key_ids_go_from_seven_to_one),
 		cmocka_unit_test(simultaneous_resets_merge),
 		cmocka_unit_test(bad_links_only_take_longer),
+		cmocka_unit_test(renegotiations_never_leave_a_side_without_a_key),
+		cmocka_unit_test(repeated_messages_are_counted),
 		cmocka_unit_test(a_new_key_rests_before_it_is_sent_with),
 		cmocka_unit_test(the_old_key_retires_after_the_transition_window),
 		cmocka_unit_test(the_next_renegotiation_retires_the_lame_duck),

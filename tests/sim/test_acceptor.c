@@ -556,6 +556,33 @@ static void acceptor_renegotiates_when_a_worker_says_that_a_key_is_used_up(void 
 	assert_int_equal(c->keys, 2);
 }
 
+static bool has_retired(void *ctx)
+{
+	return ((struct stage *)ctx)->workers[1].retires == 1;
+}
+
+/* security.md, A-9: its keys go when it fails, the client itself after its last words. */
+static void acceptor_takes_the_keys_of_a_client_that_turns_into_another(void **state)
+{
+	struct stage *s = *state;
+	struct stage_client *c;
+
+	stage_start(s);
+	c = stage_connect(s, "alice");
+	c->settings.username = "alice";
+	c->settings.password = "x";
+	stage_wait_up(c);
+	stage_until(s, has_one_peer, s);
+	c->settings.username = "mallory";
+	session_renegotiate(c->session, clock_boot_ms());
+	stage_until(s, has_retired, s);
+	stage_until(s, has_command, c);
+	assert_string_equal(c->command, "AUTH_FAILED");
+	assert_int_equal(c->keys, 1);
+	assert_int_equal(s->workers[1].last_key_id, 0);
+	assert_int_equal(s->workers[1].removes, 0);
+}
+
 static void acceptor_lets_a_client_go_that_says_so(void **state)
 {
 	struct stage *s = *state;
@@ -660,6 +687,7 @@ int main(void)
 		TEST(acceptor_refuses_the_renegotiation_of_a_revoked_client),
 		TEST(acceptor_reads_certificates_again_on_a_signal),
 		TEST(acceptor_renegotiates_when_a_worker_says_that_a_key_is_used_up),
+		TEST(acceptor_takes_the_keys_of_a_client_that_turns_into_another),
 		TEST(acceptor_lets_a_client_go_that_says_so),
 		TEST(acceptor_ends_with_a_failed_worker),
 		TEST(acceptor_tells_clients_to_connect_again_at_its_end),

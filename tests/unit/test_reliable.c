@@ -81,6 +81,7 @@ static void repetition_doubles(void **state)
 			assert_false(reliable_next(&r, at_ms[i] - 1, &m));
 		assert_true(reliable_next(&r, at_ms[i], &m));
 		assert_int_equal(m.id, 0);
+		assert_int_equal(m.is_repeated, i > 0);
 		assert_memory_equal(m.payload.data, "hello", 5);
 		assert_false(reliable_next(&r, at_ms[i], &m));
 	}
