@@ -8,6 +8,7 @@ usage: tally.py meson BUILD_DIR LABEL RESULTS   add what `meson test` logged in 
 """
 import collections
 import fnmatch
+import glob
 import json
 import os
 import re
@@ -22,13 +23,22 @@ def add(path, rows):
 
 
 def from_meson(build, label):
-    with open(os.path.join(build, 'meson-logs', 'testlog.json'), encoding='utf-8') as f:
-        for line in f:
-            test = json.loads(line)
-            word = WORDS.get(test['result'], 'FAIL')
-            name = test['name'].split(' / ')[-1].split(':')[-1].strip()
-            reason = skip_reason(test.get('stdout', '')) if word == 'SKIP' else ''
-            yield f'{word} {label}: {name}' + (f': {reason}' if reason else '')
+    """Of each test program its result, and each test in it that was skipped."""
+    for path in glob.glob(os.path.join(build, 'meson-logs', 'testlog*.json')):
+        with open(path, encoding='utf-8') as f:
+            for test in map(json.loads, f):
+                yield from of_program(test, label)
+
+
+def of_program(test, label):
+    name = f'{label}: {test["name"].split(" / ")[-1].split(":")[-1].strip()}'
+    word, text = WORDS.get(test['result'], 'FAIL'), test.get('stdout', '')
+    if word == 'SKIP':
+        yield f'SKIP {name}: {skip_reason(text)}'
+        return
+    yield f'{word} {name}'
+    for inner, reason in re.findall(r'^ok \d+ - (.*?) # SKIP ?(.*)$', text, re.M):
+        yield f'SKIP {name}/{inner}: {reason}'
 
 
 def skip_reason(text):
