@@ -294,9 +294,20 @@ static void evict_half_open(struct admission *a)
 		removal_start(a->shared, c, CLIENT_END_REPLACED);
 }
 
+/* Removed clients count neither against max-clients nor as half open, yet those that a handshake
+ * thread or a worker still has take memory, and time to look through. */
+static bool is_clearing_up(struct admission *a)
+{
+	struct clients *t = a->shared->clients;
+
+	if (clients_removed_count(t) >= a->half_open_max)
+		removal_reap(a->shared);
+	return clients_removed_count(t) >= a->half_open_max;
+}
+
 static bool is_within_limits(struct admission *a)
 {
-	static struct log_limit freq_limit, busy_limit, full_limit;
+	static struct log_limit freq_limit, busy_limit, full_limit, clearing_limit;
 	struct acceptor_shared *s = a->shared;
 	const struct config *c = s->config;
 	uint64_t wait_ms = handshake_backlog_ms(s->handshake);
@@ -320,6 +331,14 @@ static bool is_within_limits(struct admission *a)
 				 "MULTI: new incoming connection would exceed maximum number of "
 				 "clients (%u)",
 				 c->max_clients);
+		return false;
+	}
+	if (is_clearing_up(a)) {
+		if (refused(a, &clearing_limit))
+			log_line(LOG_WARN,
+				 "MULTI: new incoming connection refused: %u earlier clients are "
+				 "still being removed",
+				 clients_removed_count(s->clients));
 		return false;
 	}
 	if (clients_half_open_count(s->clients) >= a->half_open_max)

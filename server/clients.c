@@ -21,7 +21,7 @@ struct clients {
 	uint32_t peer_id_limit;
 	struct client_list all, half_open, removed;
 	struct client *walk, *resumed, **resumed_tail;
-	uint32_t count, half_open_count;
+	uint32_t count, half_open_count, removed_count;
 	uint64_t next_id;
 };
 
@@ -188,6 +188,7 @@ void clients_unlink(struct clients *t, struct client *c)
 	if (c->has_place)
 		t->by_peer_id[c->place.peer_id] = NULL;
 	t->count--;
+	t->removed_count++;
 	c->stage = CLIENT_REMOVED;
 	LIST_APPEND(&t->removed, c, all);
 }
@@ -198,6 +199,7 @@ void clients_drop(struct clients *t, struct client *c)
 
 	assert(c->stage == CLIENT_REMOVED && !c->is_lent && !timer_is_armed(&c->timer));
 	LIST_REMOVE(&t->removed, c, all);
+	t->removed_count--;
 	while ((w = client_pop_waiting(c)))
 		free(w);
 	session_free(c->session);
@@ -348,6 +350,11 @@ struct client *clients_next(const struct clients *t, const struct client *c)
 {
 	(void)t;
 	return c->all.next;
+}
+
+uint32_t clients_removed_count(const struct clients *t)
+{
+	return t->removed_count;
 }
 
 struct client *clients_first_removed(const struct clients *t)

@@ -64,6 +64,8 @@ struct client *clients_next_half_open(const struct clients *t, const struct clie
 /* Live clients in the order in which they came. */
 struct client *clients_first(const struct clients *t);
 struct client *clients_next(const struct clients *t, const struct client *c);
+/* Removed clients that are not dropped yet. */
+uint32_t clients_removed_count(const struct clients *t);
 struct client *clients_first_removed(const struct clients *t);
 struct client *clients_next_removed(const struct clients *t, const struct client *c);
 

@@ -47,7 +47,9 @@ void session_commands_read(struct session *s, struct view message, uint64_t now_
 	/* A record is no longer than a key exchange message, and so is a command in it. */
 	char command[2048];
 	while (!s->is_dead && commands_next(&message, command, sizeof(command))) {
-		if (session_is_leaving(s) && s->reason == SESSION_REASON_EXIT)
+		/* A client that goes has nothing more to say: not even, again and again, that it
+		 * goes. Of a server that goes the reason is still wanted. */
+		if (session_is_leaving(s) && (s->is_server || s->reason == SESSION_REASON_EXIT))
 			return;
 		if (s->is_server)
 			server_command(s, command, now_ms);

@@ -45,8 +45,20 @@ static void queue_free(struct byte_queue *q)
 	*q = (struct byte_queue){0};
 }
 
+/* What was pulled makes room, so that a queue that is never quite empty does not grow for ever. */
+static void queue_compact(struct byte_queue *q)
+{
+	if (q->pos == 0)
+		return;
+	memmove(q->data, q->data + q->pos, q->len - q->pos);
+	q->len -= q->pos;
+	q->pos = 0;
+}
+
 static bool queue_push(struct byte_queue *q, const void *data, size_t len)
 {
+	if (q->cap - q->len < len)
+		queue_compact(q);
 	if (q->cap - q->len < len) {
 		size_t cap = q->len + len + 1024;
 		uint8_t *more = realloc(q->data, cap);

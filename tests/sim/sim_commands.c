@@ -201,6 +201,22 @@ static void the_first_deadline_wins(void **state)
 	link_free(l);
 }
 
+/* Whoever was refused cannot fill the log in its grace time by saying that it goes (N16). */
+static void a_refused_client_is_not_listened_to(void **state)
+{
+	(void)state;
+	struct link *l = up(&(struct link_setup){0});
+	l->setup.is_refused = true;
+	session_renegotiate(client(l)->session, l->now_ms);
+	for (int i = 0; i < 50; i++)
+		assert_int_equal(session_command(client(l)->session, "EXIT"), 0);
+	assert_true(link_run(l, 20000, server_is_closed));
+	assert_int_equal(server(l)->closed_reason, SESSION_REASON_AUTH_FAILED);
+	assert_int_equal(server(l)->counts[SESSION_EVENT_EXIT], 0);
+	assert_null(strstr(server(l)->log, "exit message received"));
+	link_free(l);
+}
+
 static void nothing_new_begins_after_the_end_is_set(void **state)
 {
 	(void)state;
@@ -395,6 +411,7 @@ int main(void)
 		cmocka_unit_test(a_client_that_leaves_says_exit),
 		cmocka_unit_test(exit_gets_through_a_bad_link),
 		cmocka_unit_test(the_first_deadline_wins),
+		cmocka_unit_test(a_refused_client_is_not_listened_to),
 		cmocka_unit_test(nothing_new_begins_after_the_end_is_set),
 		cmocka_unit_test(a_server_that_leaves_waits_for_its_last_words),
 		cmocka_unit_test(commands_wait_for_a_renegotiation),

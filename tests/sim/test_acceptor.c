@@ -348,6 +348,43 @@ static void acceptor_evicts_half_open_clients_that_do_not_go_on(void **state)
 		close(fds[i]);
 }
 
+static bool are_all_held(void *ctx)
+{
+	struct stage *s = ctx;
+
+	return s->workers[1].held_count + s->workers[2].held_count == 64;
+}
+
+/* Clients that are gone but not yet forgotten by their worker have the same cap as half-open ones,
+ * or strangers could make the acceptor remember without end. */
+static void acceptor_admits_nobody_while_too_many_are_being_removed(void **state)
+{
+	struct stage *s = *state;
+	struct stage_client *late;
+
+	s->config.is_duplicate_cn = true;
+	s->config.pool_end.bytes[3] = 200;
+	s->workers[1].is_holding = s->workers[2].is_holding = true;
+	stage_start(s);
+	for (int i = 0; i < 64; i++)
+		stage_wait_up(stage_connect(s, "alice"));
+	while (s->clients)
+		stage_drop(s->clients);
+	for (unsigned w = 1; w <= STAGE_WORKERS; w++)
+		for (uint32_t id = 0;
+		     id < sizeof(s->workers[w].peers) / sizeof(s->workers[w].peers[0]); id++)
+			if (s->workers[w].peers[id])
+				stage_say(
+					s, w,
+					(struct message){.kind = MESSAGE_PEER_EXIT, .peer_id = id});
+	stage_until(s, are_all_held, s);
+	late = stage_connect(s, "bob");
+	stage_pass(s, 500);
+	assert_false(late->has_key);
+	stage_release(s, 1);
+	stage_wait_up(late); /* its answer to the cookie is repeated after two seconds */
+}
+
 static void acceptor_limits_the_answers_to_resets(void **state)
 {
 	struct stage *s = *state;
@@ -679,6 +716,7 @@ int main(void)
 		TEST(acceptor_refuses_clients_beyond_the_pool_but_not_their_successors),
 		TEST(acceptor_counts_half_open_clients_against_max_clients),
 		TEST(acceptor_evicts_half_open_clients_that_do_not_go_on),
+		TEST(acceptor_admits_nobody_while_too_many_are_being_removed),
 		TEST(acceptor_limits_the_answers_to_resets),
 		TEST(acceptor_limits_new_sessions_to_connect_freq),
 		TEST(acceptor_says_nothing_to_packets_that_prove_nothing),
