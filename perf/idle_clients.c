@@ -216,7 +216,7 @@ static void renegotiate_all(struct swarm *s)
 	for (unsigned i = 0; i < s->o.clients; i++) {
 		struct client *c = &s->clients[i];
 		if (c->is_connected && !c->is_closed) {
-			session_renegotiate(c->session, now_ms());
+			session_renegotiate(c->session);
 			advance(s, c);
 		}
 		while (i >= STARTS_AT_ONCE && s->renegotiated + s->closed + STARTS_AT_ONCE < i)

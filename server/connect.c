@@ -112,7 +112,7 @@ static int take_lease(struct acceptor_shared *s, struct client *c)
 			   c->prefix);
 		return 0;
 	}
-	err = ip_pool_take(s->pool, c->common_name, s->now_ms, &c->lease);
+	err = ip_pool_take(s->pool, c->common_name, &c->lease);
 	if (!err) {
 		c->has_lease = true;
 		log_lease(c);

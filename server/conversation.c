@@ -302,7 +302,7 @@ static void catch_up(struct acceptor_shared *s, struct client *c)
 	if (c->stage == CLIENT_CONNECTING && c->waits_for == 0)
 		connect_resume(s, c);
 	if (c->is_renegotiation_due)
-		session_renegotiate(c->session, s->now_ms);
+		session_renegotiate(c->session);
 	c->is_renegotiation_due = false;
 	if (c->is_restart_due)
 		conversation_restart(s, c);
@@ -335,7 +335,7 @@ void conversation_renegotiate(struct acceptor_shared *s, struct client *c, uint8
 		c->is_renegotiation_due = true;
 		return;
 	}
-	session_renegotiate(c->session, s->now_ms);
+	session_renegotiate(c->session);
 	conversation_step(s, c);
 }
 

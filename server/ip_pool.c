@@ -55,9 +55,8 @@ static void lease_fill(const struct ip_pool *p, uint32_t i, struct ip_lease *out
 		out->addr6 = ip_addr_add(&p->base6, i);
 }
 
-int ip_pool_take(struct ip_pool *p, const char *common_name, uint64_t now_ms, struct ip_lease *out)
+int ip_pool_take(struct ip_pool *p, const char *common_name, struct ip_lease *out)
 {
-	(void)now_ms; /* free slots stand in order of time */
 	uint32_t i = p->is_by_name ? pool_slots_take(p->slots, common_name, p->is_reserved)
 				   : pool_slots_take_lowest(p->slots);
 	if (i == SLOT_NONE)
@@ -66,9 +65,8 @@ int ip_pool_take(struct ip_pool *p, const char *common_name, uint64_t now_ms, st
 	return 0;
 }
 
-void ip_pool_release(struct ip_pool *p, const struct ip_lease *l, uint64_t now_ms)
+void ip_pool_release(struct ip_pool *p, const struct ip_lease *l)
 {
-	(void)now_ms;
 	pool_slots_release(p->slots, l->slot);
 }
 

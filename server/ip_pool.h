@@ -16,7 +16,8 @@ struct ip_pool;
 struct ip_lease {
 	uint32_t slot;
 	struct ip_addr addr4; /* the client's; family 0: no IPv4 pool */
-	struct ip_addr peer4; /* net30: the server's end of the /30; p2p: the server's address; subnet: family 0 */
+	struct ip_addr peer4; /* net30: the server's end of the /30; p2p: the server's address;
+				 subnet: family 0 */
 	struct ip_addr addr6; /* family 0: no IPv6 pool */
 };
 
@@ -27,8 +28,8 @@ void ip_pool_free(struct ip_pool *p);
 /* The address last held by `common_name` if free, else the longest unused. With is_duplicate_cn
  * the lowest free one. Returns 0 or -ENOSPC. */
 __attribute__((warn_unused_result)) int ip_pool_take(struct ip_pool *p, const char *common_name,
-						     uint64_t now_ms, struct ip_lease *out);
-void ip_pool_release(struct ip_pool *p, const struct ip_lease *l, uint64_t now_ms);
+						     struct ip_lease *out);
+void ip_pool_release(struct ip_pool *p, const struct ip_lease *l);
 /* Write the file if something changed since (in place: one pwrite, then ftruncate). 0 or -errno. */
 int ip_pool_save(struct ip_pool *p);
 uint32_t ip_pool_size4(const struct ip_pool *p);

@@ -91,7 +91,7 @@ static void successor_change(struct acceptor_shared *s, struct client *from, str
 static void holdings_release(struct acceptor_shared *s, struct client *c)
 {
 	if (c->has_lease)
-		ip_pool_release(s->pool, &c->lease, s->now_ms);
+		ip_pool_release(s->pool, &c->lease);
 	if (c->has_place)
 		placement_release(s->placement, &c->place);
 	peer_free(c->peer);

@@ -402,9 +402,8 @@ int session_command(struct session *s, const char *text)
 	return err;
 }
 
-void session_renegotiate(struct session *s, uint64_t now_ms)
+void session_renegotiate(struct session *s)
 {
-	(void)now_ms;
 	if (!s->primary->is_generated || s->is_dead || session_is_leaving(s))
 		return;
 	s->wants_renegotiation = true;

@@ -144,7 +144,7 @@ __attribute__((warn_unused_result)) int session_set_push(struct session *s,
 __attribute__((warn_unused_result)) int session_command(struct session *s, const char *text);
 /* Begin a renegotiation now (both roles), e.g. because a key is nearly used up. No effect while one
  * is under way or before the first key. */
-void session_renegotiate(struct session *s, uint64_t now_ms);
+void session_renegotiate(struct session *s);
 /* The certificates, CRL and policy of the next TLS handshake, a renegotiation's too; one that has
  * begun keeps its own. `tls` is referenced. */
 void session_use_tls(struct session *s, struct tls_context *tls);

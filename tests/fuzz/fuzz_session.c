@@ -70,7 +70,7 @@ static void apply(struct link *l, int to, uint8_t kind, struct view v)
 		link_run(l, v.len ? v.data[0] * UINT64_C(250) : 100, NULL);
 		break;
 	case 4:
-		session_renegotiate(l->ends[kind / 8 % 2].session, l->now_ms);
+		session_renegotiate(l->ends[kind / 8 % 2].session);
 		break;
 	case 5:
 		session_close(s, SESSION_REASON_LOCAL, l->now_ms, kind * 100u);

@@ -207,7 +207,7 @@ static void a_refused_client_is_not_listened_to(void **state)
 	(void)state;
 	struct link *l = up(&(struct link_setup){0});
 	l->setup.is_refused = true;
-	session_renegotiate(client(l)->session, l->now_ms);
+	session_renegotiate(client(l)->session);
 	for (int i = 0; i < 50; i++)
 		assert_int_equal(session_command(client(l)->session, "EXIT"), 0);
 	assert_true(link_run(l, 20000, server_is_closed));
@@ -224,7 +224,7 @@ static void nothing_new_begins_after_the_end_is_set(void **state)
 	struct session *s = server(l)->session;
 	session_leave(s, SESSION_REASON_LOCAL, l->now_ms + 10000);
 	/* the client renegotiates in vain, and a renegotiation of ours does not begin */
-	session_renegotiate(s, l->now_ms);
+	session_renegotiate(s);
 	link_run(l, 9000, NULL);
 	assert_int_equal(server(l)->counts[SESSION_EVENT_RENEGOTIATION], 0);
 	assert_int_equal(server(l)->counts[SESSION_EVENT_KEY], 1);
@@ -252,7 +252,7 @@ static void commands_wait_for_a_renegotiation(void **state)
 	for (uint32_t seed = 1; seed <= 10; seed++) {
 		struct link *l = up(&(struct link_setup){
 			.loss = seed == 1 ? 0 : 20, .hand_window_s = 1200, .seed = seed});
-		session_renegotiate(client(l)->session, l->now_ms);
+		session_renegotiate(client(l)->session);
 		link_run(l, 45, NULL); /* in the midst of it */
 		assert_int_equal(session_command(server(l)->session, "INFO,still here"), 0);
 		for (int i = 0; i < 600 && strcmp(client(l)->command, "INFO,still here") != 0; i++)

@@ -99,7 +99,7 @@ static void every_wrapping_renegotiates_with_and_without_dynamic_keys(void **sta
 			});
 			for (uint8_t key_id = 1; key_id <= 3; key_id++) {
 				int who = key_id % 2;
-				session_renegotiate(l->ends[who].session, l->now_ms);
+				session_renegotiate(l->ends[who].session);
 				assert_true(wait_for_key(l, key_id, 10000));
 				link_run(l, 2000, NULL);
 			}
@@ -135,7 +135,7 @@ static void dynamic_keys_wrap_all_later_generations(void **state)
 								 .peer_info = cases[i].peer_info});
 			l->on_datagram = try_configured_keys;
 			opened_by_configured = seen_later = 0;
-			session_renegotiate(server(l)->session, l->now_ms);
+			session_renegotiate(server(l)->session);
 			assert_true(wait_for_key(l, 1, 10000));
 			assert_true(seen_later > 4);
 			assert_int_equal(opened_by_configured,
@@ -153,7 +153,7 @@ static void dynamic_keys_need_no_configured_one(void **state)
 	struct session *s = server(l)->session;
 	assert_non_null(s->dynamic_keys);
 	assert_int_equal(wrap_keys_mode(s->dynamic_keys), WRAP_TLS_CRYPT);
-	session_renegotiate(client(l)->session, l->now_ms);
+	session_renegotiate(client(l)->session);
 	assert_true(wait_for_key(l, 1, 10000));
 	link_free(l);
 }
@@ -164,7 +164,7 @@ static void key_ids_go_from_seven_to_one(void **state)
 	static const uint8_t want[] = {1, 2, 3, 4, 5, 6, 7, 1, 2};
 	struct link *l = up(&(struct link_setup){0});
 	for (size_t i = 0; i < COUNT(want); i++) {
-		session_renegotiate(l->ends[i % 2].session, l->now_ms);
+		session_renegotiate(l->ends[i % 2].session);
 		assert_true(wait_for_key(l, want[i], 10000));
 		/* exactly two generations live: this one and the one before */
 		unsigned live = 0;
@@ -187,8 +187,8 @@ static void simultaneous_resets_merge(void **state)
 			.hand_window_s = 600,
 			.seed = seed,
 		});
-		session_renegotiate(server(l)->session, l->now_ms);
-		session_renegotiate(client(l)->session, l->now_ms);
+		session_renegotiate(server(l)->session);
+		session_renegotiate(client(l)->session);
 		assert_true(wait_for_key(l, 1, 600000));
 		assert_int_equal(server(l)->counts[SESSION_EVENT_RENEGOTIATION], 1);
 		assert_int_equal(client(l)->counts[SESSION_EVENT_RENEGOTIATION], 1);
@@ -211,9 +211,9 @@ static void renegotiations_never_leave_a_side_without_a_key(void **state)
 			.seed = seed,
 		});
 		for (uint8_t key_id = 1; key_id <= 3; key_id++) {
-			session_renegotiate(l->ends[link_random(l) % 2].session, l->now_ms);
+			session_renegotiate(l->ends[link_random(l) % 2].session);
 			link_run(l, link_random(l) % 300, NULL);
-			session_renegotiate(l->ends[link_random(l) % 2].session, l->now_ms);
+			session_renegotiate(l->ends[link_random(l) % 2].session);
 			uint8_t old = (uint8_t)(key_id - 1);
 			assert_true(server(l)->has_key[old] && client(l)->has_key[old]);
 			if (!wait_for_key(l, key_id, 9000000))
@@ -234,7 +234,7 @@ static void repeated_messages_are_counted(void **state)
 	(void)state;
 	struct link *l = up(&(struct link_setup){0});
 	assert_int_equal(session_take_retransmits(server(l)->session), 0);
-	session_renegotiate(server(l)->session, l->now_ms);
+	session_renegotiate(server(l)->session);
 	l->is_cut = true;
 	link_run(l, 15000, NULL); /* the reset at 0, 2, 6 and 14 s */
 	assert_int_equal(session_take_retransmits(server(l)->session), 3);
@@ -274,7 +274,7 @@ static void a_new_key_rests_before_it_is_sent_with(void **state)
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct link *l = up(&(struct link_setup){.server_reneg_s = cases[i].reneg_s});
 		assert_true(server(l)->seal_from_ms[0] <= l->now_ms); /* the first: at once */
-		session_renegotiate(server(l)->session, l->now_ms);
+		session_renegotiate(server(l)->session);
 		uint64_t start_ms = l->now_ms;
 		assert_true(wait_for_key(l, 1, 10000));
 		assert_int_equal(server(l)->seal_from_ms[1], start_ms + cases[i].rest_ms);
@@ -287,7 +287,7 @@ static void the_old_key_retires_after_the_transition_window(void **state)
 	(void)state;
 	struct link *l = up(&(struct link_setup){.tran_window_s = 100});
 	uint64_t start_ms = l->now_ms;
-	session_renegotiate(server(l)->session, start_ms);
+	session_renegotiate(server(l)->session);
 	assert_true(wait_for_key(l, 1, 10000));
 	link_run(l, start_ms + 99999 - l->now_ms, NULL);
 	assert_true(server(l)->has_key[0] && client(l)->has_key[0]);
@@ -304,11 +304,11 @@ static void the_next_renegotiation_retires_the_lame_duck(void **state)
 {
 	(void)state;
 	struct link *l = up(&(struct link_setup){0});
-	session_renegotiate(server(l)->session, l->now_ms);
+	session_renegotiate(server(l)->session);
 	assert_true(wait_for_key(l, 1, 10000));
 	assert_true(server(l)->has_key[0]);
 	link_run(l, 2000, NULL);
-	session_renegotiate(server(l)->session, l->now_ms);
+	session_renegotiate(server(l)->session);
 	link_run(l, 1, NULL);
 	assert_false(server(l)->has_key[0]);
 	assert_true(server(l)->has_key[1]);
@@ -320,7 +320,7 @@ static void a_failed_renegotiation_leaves_the_old_key_until_it_retires(void **st
 	(void)state;
 	struct link *l = up(&(struct link_setup){.tran_window_s = 300});
 	uint64_t start_ms = l->now_ms;
-	session_renegotiate(server(l)->session, start_ms);
+	session_renegotiate(server(l)->session);
 	l->is_cut = true;
 	link_run(l, 61000, NULL);
 	assert_int_equal(server(l)->renegotiation_reason, SESSION_REASON_TIMEOUT);
@@ -328,7 +328,7 @@ static void a_failed_renegotiation_leaves_the_old_key_until_it_retires(void **st
 	assert_true(server(l)->has_key[0]);
 	/* it is quiet until then, and tries nothing more */
 	assert_true(session_deadline(server(l)->session) == start_ms + 300000);
-	session_renegotiate(server(l)->session, l->now_ms);
+	session_renegotiate(server(l)->session);
 	assert_true(session_deadline(server(l)->session) == start_ms + 300000);
 	link_run(l, start_ms + 299999 - l->now_ms, NULL);
 	assert_false(server(l)->is_closed);
@@ -343,11 +343,11 @@ static void one_renegotiation_at_a_time_and_one_a_second(void **state)
 	(void)state;
 	struct link *l = up(&(struct link_setup){0});
 	for (int i = 0; i < 5; i++)
-		session_renegotiate(server(l)->session, l->now_ms);
+		session_renegotiate(server(l)->session);
 	uint64_t first_ms = l->now_ms;
 	assert_true(wait_for_key(l, 1, 10000));
 	assert_int_equal(server(l)->counts[SESSION_EVENT_RENEGOTIATION], 1);
-	session_renegotiate(server(l)->session, l->now_ms);
+	session_renegotiate(server(l)->session);
 	assert_true(wait_for_key(l, 2, 10000));
 	assert_true(l->now_ms >= first_ms + 1000);
 	link_free(l);
@@ -359,10 +359,10 @@ static void a_hasty_peer_is_delayed_not_refused(void **state)
 	(void)state;
 	struct link *l = up(&(struct link_setup){0});
 	uint64_t first_ms = l->now_ms;
-	session_renegotiate(client(l)->session, l->now_ms);
+	session_renegotiate(client(l)->session);
 	assert_true(wait_for_key(l, 1, 10000));
 	client(l)->session->renegotiated_ms = 0; /* it has no manners */
-	session_renegotiate(client(l)->session, l->now_ms);
+	session_renegotiate(client(l)->session);
 	link_run(l, 200, NULL);
 	assert_int_equal(server(l)->counts[SESSION_EVENT_RENEGOTIATION], 1);
 	assert_true(wait_for_key(l, 2, 10000));
@@ -395,7 +395,7 @@ static void a_changed_username_ends_the_session(void **state)
 	(void)state;
 	struct link *l = up(&(struct link_setup){.username = "alice", .password = "x"});
 	client(l)->settings.username = "mallory";
-	session_renegotiate(client(l)->session, l->now_ms);
+	session_renegotiate(client(l)->session);
 	assert_true(link_run(l, 20000, server_is_closed));
 	assert_int_equal(server(l)->closed_reason, SESSION_REASON_AUTH_FAILED);
 	assert_false(server(l)->has_key[1]);
@@ -438,7 +438,7 @@ static void a_changed_certificate_ends_the_session(void **state)
 		struct session *c = client(l)->session;
 		tls_context_unref(c->tls);
 		c->tls = context_of_another_client(cases[i].cn);
-		session_renegotiate(c, l->now_ms);
+		session_renegotiate(c);
 		assert_true(link_run(l, 4000, server_has_no_key));
 		assert_false(server(l)->is_closed);
 		assert_true(link_run(l, 20000, server_is_closed));
@@ -455,7 +455,7 @@ static void a_refused_renegotiation_ends_the_session(void **state)
 	struct link *l = up(&(struct link_setup){0});
 	l->setup.is_refused = true;
 	l->setup.refusal = "expired";
-	session_renegotiate(client(l)->session, l->now_ms);
+	session_renegotiate(client(l)->session);
 	assert_true(link_run(l, 4000, server_has_no_key));
 	assert_int_equal(server(l)->last_retired, 0);
 	assert_false(server(l)->is_closed);

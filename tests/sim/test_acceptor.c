@@ -534,12 +534,12 @@ static void acceptor_refuses_the_renegotiation_of_a_revoked_client(void **state)
 	stage_start(s);
 	c = stage_connect(s, "alice");
 	stage_wait_up(c);
-	session_renegotiate(c->session, clock_boot_ms());
+	session_renegotiate(c->session);
 	stage_pass(s, 500);
 	assert_int_equal(c->keys, 2);
 	stage_write_crl(path, true);
 	stage_pass(s, 1100); /* looked at once a second, and so often may one renegotiate */
-	session_renegotiate(c->session, clock_boot_ms());
+	session_renegotiate(c->session);
 	stage_pass(s, 500);
 	assert_int_equal(c->keys, 2);
 	unlink(path);
@@ -611,7 +611,7 @@ static void acceptor_takes_the_keys_of_a_client_that_turns_into_another(void **s
 	stage_wait_up(c);
 	stage_until(s, has_one_peer, s);
 	c->settings.username = "mallory";
-	session_renegotiate(c->session, clock_boot_ms());
+	session_renegotiate(c->session);
 	stage_until(s, has_retired, s);
 	stage_until(s, has_command, c);
 	assert_string_equal(c->command, "AUTH_FAILED");

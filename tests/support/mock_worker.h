@@ -193,7 +193,7 @@ static inline struct client *mock_connected(struct mock *m, struct link_addr lin
 	c->uses_peer_id = true;
 	assert_int_equal(placement_take(m->shared.placement, &place), 0);
 	client_set_place(m->shared.clients, c, &place);
-	assert_int_equal(ip_pool_take(m->shared.pool, name, m->shared.now_ms, &c->lease), 0);
+	assert_int_equal(ip_pool_take(m->shared.pool, name, &c->lease), 0);
 	c->has_lease = true;
 	client_set_stage(m->shared.clients, c, CLIENT_CONNECTED);
 	c->connected_s = m->shared.wall_s;

@@ -48,7 +48,7 @@ static struct ip_pool *pool_of(const struct config *c)
 static struct ip_lease take(struct ip_pool *p, const char *name)
 {
 	struct ip_lease l;
-	assert_int_equal(ip_pool_take(p, name, 0, &l), 0);
+	assert_int_equal(ip_pool_take(p, name, &l), 0);
 	return l;
 }
 
@@ -143,9 +143,9 @@ static void the_smaller_pool_limits(void **state)
 	assert_addr(&l.addr6, "fd00:8::1002");
 	assert_int_equal(ip_pool_used(p), 3);
 	struct ip_lease untouched = l;
-	assert_int_equal(ip_pool_take(p, "late", 0, &l), -ENOSPC);
+	assert_int_equal(ip_pool_take(p, "late", &l), -ENOSPC);
 	assert_memory_equal(&l, &untouched, sizeof(l));
-	ip_pool_release(p, &l, 0);
+	ip_pool_release(p, &l);
 	assert_int_equal(ip_pool_used(p), 2);
 	l = take(p, "late");
 	assert_addr(&l.addr4, "10.8.0.4");
@@ -158,8 +158,8 @@ static void a_name_gets_its_address_again(void **state)
 	struct config c = pool4(TOPOLOGY_SUBNET, "10.8.0.2", "10.8.0.9");
 	struct ip_pool *p = pool_of(&c);
 	struct ip_lease a = take(p, "alice"), b = take(p, "bob");
-	ip_pool_release(p, &a, 1);
-	ip_pool_release(p, &b, 2);
+	ip_pool_release(p, &a);
+	ip_pool_release(p, &b);
 	b = take(p, "bob");
 	assert_addr(&b.addr4, "10.8.0.3");
 	a = take(p, "alice");
@@ -173,10 +173,10 @@ static void the_longest_unused_is_given_to_strangers(void **state)
 	struct config c = pool4(TOPOLOGY_SUBNET, "10.8.0.2", "10.8.0.5");
 	struct ip_pool *p = pool_of(&c);
 	struct ip_lease a = take(p, "a"), b = take(p, "b"), d = take(p, "d"), e = take(p, "e");
-	ip_pool_release(p, &d, 1);
-	ip_pool_release(p, &a, 2);
-	ip_pool_release(p, &e, 3);
-	ip_pool_release(p, &b, 4);
+	ip_pool_release(p, &d);
+	ip_pool_release(p, &a);
+	ip_pool_release(p, &e);
+	ip_pool_release(p, &b);
 	static const char *const expected[] = {"10.8.0.4", "10.8.0.2", "10.8.0.5", "10.8.0.3"};
 	for (size_t i = 0; i < 4; i++) {
 		char name[16];
@@ -195,8 +195,8 @@ static void duplicate_cn_takes_the_lowest(void **state)
 	struct ip_pool *p = pool_of(&c);
 	struct ip_lease first = take(p, "x"), second = take(p, "x"), third = take(p, "x");
 	assert_addr(&third.addr4, "10.8.0.4");
-	ip_pool_release(p, &second, 1);
-	ip_pool_release(p, &first, 2);
+	ip_pool_release(p, &second);
+	ip_pool_release(p, &first);
 	struct ip_lease again = take(p, "y");
 	assert_addr(&again.addr4, "10.8.0.2");
 	again = take(p, "x");
@@ -253,7 +253,7 @@ static void file_lines_are_stocks(void **state)
 	struct ip_pool *p = pool_of(&c);
 	take(p, "alice");
 	struct ip_lease bob = take(p, "bob");
-	ip_pool_release(p, &bob, 1);
+	ip_pool_release(p, &bob);
 	assert_int_equal(ip_pool_save(p), 0);
 	assert_file("alice,10.8.0.4,\nbob,10.8.0.8,\n");
 	ip_pool_free(p);
@@ -347,7 +347,7 @@ static void time_zero_reserves_and_never_writes(void **state)
 	struct ip_pool *p = pool_of(&c);
 	struct ip_lease l = take(p, "b");
 	assert_addr(&l.addr4, "10.8.0.5");
-	assert_int_equal(ip_pool_take(p, "c", 0, &l), -ENOSPC);
+	assert_int_equal(ip_pool_take(p, "c", &l), -ENOSPC);
 	l = take(p, "a");
 	assert_addr(&l.addr4, "10.8.0.4");
 	assert_int_equal(ip_pool_save(p), 0);

@@ -89,7 +89,7 @@ static void removal_lets_the_successor_on_when_the_old_peer_is_gone(void **state
 	assert_int_equal(next->waits_for, 0);
 	assert_ptr_equal(clients_take_resumed(s->clients), next);
 	/* And so it can have the same address. */
-	assert_int_equal(ip_pool_take(s->pool, "alice", s->now_ms, &lease), 0);
+	assert_int_equal(ip_pool_take(s->pool, "alice", &lease), 0);
 	assert_true(ip_addr_equal(&lease.addr4, &addr));
 }
 

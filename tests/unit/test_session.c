@@ -340,7 +340,7 @@ static void requests_that_come_too_early(void **state)
 	struct session_event e;
 	assert_int_equal(session_set_push(a.s, &plan), -EINVAL);
 	session_authorize(a.s, 0, true, NULL, NOW);
-	session_renegotiate(a.s, NOW);
+	session_renegotiate(a.s);
 	session_advance(a.s, NOW, PKI_NOW);
 	assert_false(session_next_event(a.s, &e));
 	assert_false(session_is_established(a.s));
