@@ -38,7 +38,7 @@ def of_program(test, label):
         return
     yield f'{word} {name}'
     for inner, reason in re.findall(r'^ok \d+ - (.*?) # SKIP ?(.*)$', text, re.M):
-        yield f'SKIP {name}/{inner}: {reason}'
+        yield f'SKIP {name}/{inner}: {reason or "?"}'
 
 
 def skip_reason(text):
