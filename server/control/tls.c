@@ -172,7 +172,6 @@ static int64_t not_after(SSL_CTX *ctx)
 
 static int context_init(struct tls_context *t, const struct config *c, char *why, size_t why_len)
 {
-	snprintf(why, why_len, "out of memory");
 	t->ctx = SSL_CTX_new(t->is_server ? TLS_server_method() : TLS_client_method());
 	t->bio = bio_method_new();
 	if (!t->ctx || !t->bio)
@@ -190,32 +189,41 @@ static int context_init(struct tls_context *t, const struct config *c, char *why
 	return 0;
 }
 
+/* One reference; NULL without memory. */
+static struct tls_context *context_alloc(bool is_server, char *why, size_t why_len)
+{
+	ERR_clear_error();
+	snprintf(why, why_len, "out of memory");
+	struct tls_context *t = calloc(1, sizeof(*t));
+	if (t) {
+		t->ref_count = 1;
+		t->is_server = is_server;
+	}
+	return t;
+}
+
+/* Hand out what was initialised with `err`, or end it. Returns err. */
+static int context_hand_out(struct tls_context *t, int err, struct tls_context **out)
+{
+	ERR_clear_error();
+	if (err)
+		tls_context_unref(t);
+	else
+		*out = t;
+	return err;
+}
+
 int tls_context_new(const struct config *c, bool is_server, struct tls_context **out, char *why,
 		    size_t why_len)
 {
-	ERR_clear_error();
-	struct tls_context *t = calloc(1, sizeof(*t));
-	if (!t) {
-		snprintf(why, why_len, "out of memory");
-		return -ENOMEM;
-	}
-	t->ref_count = 1;
-	t->is_server = is_server;
-	int err = context_init(t, c, why, why_len);
-	ERR_clear_error();
-	if (err) {
-		tls_context_unref(t);
-		return err;
-	}
-	*out = t;
-	return 0;
+	struct tls_context *t = context_alloc(is_server, why, why_len);
+	return t ? context_hand_out(t, context_init(t, c, why, why_len), out) : -ENOMEM;
 }
 
 /* Own certificate and key are shared with `old`. */
 static int context_init_renewed(struct tls_context *t, const struct tls_context *old,
 				const struct config *c, char *why, size_t why_len)
 {
-	snprintf(why, why_len, "out of memory");
 	t->cert_not_after = old->cert_not_after;
 	t->bio = bio_method_new();
 	if (!t->bio || SSL_CTX_up_ref(old->ctx) != 1)
@@ -227,21 +235,9 @@ static int context_init_renewed(struct tls_context *t, const struct tls_context 
 int tls_context_renew_crl(const struct tls_context *old, const struct config *c,
 			  struct tls_context **out, char *why, size_t why_len)
 {
-	ERR_clear_error();
-	struct tls_context *t = calloc(1, sizeof(*t));
-	if (!t) {
-		snprintf(why, why_len, "out of memory");
-		return -ENOMEM;
-	}
-	t->ref_count = 1;
-	t->is_server = old->is_server;
-	int err = context_init_renewed(t, old, c, why, why_len);
-	ERR_clear_error();
-	if (err)
-		tls_context_unref(t);
-	else
-		*out = t;
-	return err;
+	struct tls_context *t = context_alloc(old->is_server, why, why_len);
+	return t ? context_hand_out(t, context_init_renewed(t, old, c, why, why_len), out)
+		 : -ENOMEM;
 }
 
 struct tls_context *tls_context_ref(struct tls_context *t)

@@ -465,18 +465,27 @@ static void rewrite(const char *path, const char *text)
 	assert_int_equal(fclose(f), 0);
 }
 
-/* security.md, S-38: whoever is connected stays; what cannot be read changes nothing. */
-static void acceptor_reads_a_changed_crl_before_the_next_session(void **state)
+#define CRL_TEMPLATE "/tmp/sim_acceptor_crl_XXXXXX"
+
+/* A CRL that revokes nothing yet, in a file of its own; `path` is the template. */
+static void use_crl(struct stage *s, char *path)
 {
-	struct stage *s = *state;
-	struct stage_client *c;
-	char path[] = "/tmp/sim_acceptor_crl_XXXXXX";
 	int fd = mkstemp(path);
 
 	assert_true(fd >= 0);
 	close(fd);
 	stage_write_crl(path, false);
 	s->config.crl.path = path;
+}
+
+/* security.md, S-38: whoever is connected stays; what cannot be read changes nothing. */
+static void acceptor_reads_a_changed_crl_before_the_next_session(void **state)
+{
+	struct stage *s = *state;
+	struct stage_client *c;
+	char path[] = CRL_TEMPLATE;
+
+	use_crl(s, path);
 	s->config.is_duplicate_cn = true;
 	stage_start(s);
 	c = stage_connect(s, "alice");
@@ -498,13 +507,9 @@ static void acceptor_reads_a_changed_crl_before_the_next_session(void **state)
 static void acceptor_reads_a_changed_crl_without_the_key(void **state)
 {
 	struct stage *s = *state;
-	char path[] = "/tmp/sim_acceptor_crl_XXXXXX";
-	int fd = mkstemp(path);
+	char path[] = CRL_TEMPLATE;
 
-	assert_true(fd >= 0);
-	close(fd);
-	stage_write_crl(path, false);
-	s->config.crl.path = path;
+	use_crl(s, path);
 	s->config.is_duplicate_cn = true;
 	stage_start(s);
 	stage_wait_up(stage_connect(s, "alice"));
@@ -524,13 +529,9 @@ static void acceptor_refuses_the_renegotiation_of_a_revoked_client(void **state)
 {
 	struct stage *s = *state;
 	struct stage_client *c;
-	char path[] = "/tmp/sim_acceptor_crl_XXXXXX";
-	int fd = mkstemp(path);
+	char path[] = CRL_TEMPLATE;
 
-	assert_true(fd >= 0);
-	close(fd);
-	stage_write_crl(path, false);
-	s->config.crl.path = path;
+	use_crl(s, path);
 	stage_start(s);
 	c = stage_connect(s, "alice");
 	stage_wait_up(c);
