@@ -540,3 +540,20 @@ void stage_wait_up(struct stage_client *c)
 {
 	stage_until(c->stage, stage_is_up, c);
 }
+
+int stage_set_up(void **state)
+{
+	struct stage *s = calloc(1, sizeof(*s));
+
+	assert(s);
+	stage_init(s);
+	*state = s;
+	return 0;
+}
+
+int stage_tear_down(void **state)
+{
+	stage_fini(*state);
+	free(*state);
+	return 0;
+}

@@ -58,6 +58,9 @@ int stage_wait_end(struct stage *s);
 /* SIGTERM to the process, then waits for the acceptor's end. Returns its exit code. */
 int stage_stop(struct stage *s);
 void stage_fini(struct stage *s);
+/* Fixture of a test: *state becomes a stage with the default configuration. */
+int stage_set_up(void **state);
+int stage_tear_down(void **state);
 /* A CRL that revokes nothing, or every client's certificate. */
 void stage_write_crl(const char *path, bool is_revoking);
 

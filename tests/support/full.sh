@@ -19,7 +19,7 @@ step "ThreadSanitizer"
 export TSAN_OPTIONS="suppressions=$PWD/tests/support/tsan.supp:halt_on_error=1:exitcode=99"
 if must "full: TSan build" build build-tsan -Dbuildtype=debugoptimized -Db_sanitize=thread -Dtests=enabled; then
 	names=$(meson test -C build-tsan --list </dev/null 2>/dev/null | sed 's/.* \/ //' |
-		grep -E '^(mailbox|route_table|counters|observer|worker|hand_over|handshake|removal|sim_acceptor)$' | sort -u)
+		grep -E '^(mailbox|route_table|counters|observer|worker|hand_over|handshake|removal|sim_acceptor|sim_acceptor_limits)$' | sort -u)
 	# shellcheck disable=SC2086
 	meson_tests build-tsan "unit (TSan)" --wrapper "setarch -R" $names
 	interop --server build-tsan/server/shardvpn --label "interop (TSan)" --engine epoll --scale 4 \
