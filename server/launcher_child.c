@@ -42,7 +42,7 @@ struct child {
 static uint64_t now_ms(void)
 {
 	struct timespec t;
-	(void)clock_gettime(CLOCK_MONOTONIC, &t);
+	(void)clock_gettime(CLOCK_BOOTTIME, &t);
 	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
