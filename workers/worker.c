@@ -388,7 +388,7 @@ int worker_start(struct worker *w, char *why, size_t why_len)
 	if (w->start_error == 0)
 		return 0;
 	snprintf(why, why_len, "worker %u: %s: %s", w->index, w->start_step,
-		 strerrordesc_np(-w->start_error));
+		 w->io_note[0] ? w->io_note : strerrordesc_np(-w->start_error));
 	pthread_join(w->thread, NULL);
 	return w->start_error;
 }
