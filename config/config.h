@@ -50,6 +50,11 @@ enum feature {
 	FEATURE_RECVMMSG = 1 << 3, /* epoll engine: one call a datagram */
 	FEATURE_STEERING_CBPF = 1 << 4,
 	FEATURE_HUGE_PAGES = 1 << 5,
+	FEATURE_TUN_TSO = 1 << 6,
+	FEATURE_TUN_USO = 1 << 7,
+	FEATURE_UDP_GRO = 1 << 8,
+	FEATURE_UDP_GSO = 1 << 9,
+	FEATURE_STEERING_EBPF = 1 << 10,
 };
 
 struct route_spec {

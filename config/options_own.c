@@ -147,36 +147,46 @@ void options_set_metrics(struct options *o, const struct lexer_line *l)
 	o->config->metrics_port = (uint16_t)port;
 }
 
-static bool add_feature(const char *word, uint32_t *features)
+/* Bit of `word` in `names`, whose order is that of the bits; 0: it is none of them. */
+static uint32_t find_bit(const char *word, const char *const *names)
 {
-	/* In the order of enum feature's bits. */
-	static const char *const names[] = {
-		"uring",    "uring-recv-multishot", "uring-read-multishot",
-		"recvmmsg", "steering-cbpf",	    "huge-pages"};
-	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		if (strcmp(word, names[i]) == 0) {
-			*features |= 1u << i;
-			return true;
-		}
-	}
-	return false;
+	for (unsigned i = 0; names[i]; i++)
+		if (strcmp(word, names[i]) == 0)
+			return 1u << i;
+	return 0;
 }
 
 void options_set_disable_feature(struct options *o, const struct lexer_line *l)
 {
+	/* In the order of enum feature's bits. */
+	static const char *const names[] = {"uring",
+					    "uring-recv-multishot",
+					    "uring-read-multishot",
+					    "recvmmsg",
+					    "steering-cbpf",
+					    "huge-pages",
+					    "tun-tso",
+					    "tun-uso",
+					    "udp-gro",
+					    "udp-gso",
+					    "steering-ebpf",
+					    NULL};
 	char *list = arena_strdup(o->config->arena, l->words[1]);
 	char *rest = NULL;
 	uint32_t features = 0;
 	if (!list)
 		return;
 	for (char *word = strtok_r(list, ",", &rest); word; word = strtok_r(NULL, ",", &rest)) {
-		if (!add_feature(word, &features)) {
+		uint32_t bit = find_bit(word, names);
+		if (bit == 0) {
 			options_fault(o, l,
 				      "'%s' is none of: uring, uring-recv-multishot, "
-				      "uring-read-multishot, recvmmsg, steering-cbpf, huge-pages",
+				      "uring-read-multishot, recvmmsg, steering-cbpf, huge-pages, "
+				      "tun-tso, tun-uso, udp-gro, udp-gso, steering-ebpf",
 				      word);
 			return;
 		}
+		features |= bit;
 	}
 	o->config->disabled_features |= features;
 }

@@ -329,7 +329,8 @@ static void wrong_values_of_own_directives_are_refused(void **state)
 		{"metrics 127.0.0.1 0", "metrics: '0' is no number from 1 to 65535"},
 		{"disable-feature uring,sqpoll",
 		 "disable-feature: 'sqpoll' is none of: uring, uring-recv-multishot, "
-		 "uring-read-multishot, recvmmsg, steering-cbpf, huge-pages"},
+		 "uring-read-multishot, recvmmsg, steering-cbpf, huge-pages, "
+		 "tun-tso, tun-uso, udp-gro, udp-gso, steering-ebpf"},
 	};
 	(void)state;
 	CHECK_REFUSALS(cases);
@@ -636,6 +637,10 @@ static void own_directives_are_read(void **state)
 	assert_int_equal(c->disabled_features, FEATURE_URING_RECV_MULTISHOT |
 						       FEATURE_URING_READ_MULTISHOT |
 						       FEATURE_RECVMMSG | FEATURE_STEERING_CBPF);
+	c = accepted("disable-feature tun-tso,tun-uso\ndisable-feature "
+		     "udp-gro,udp-gso,steering-ebpf");
+	assert_int_equal(c->disabled_features, FEATURE_TUN_TSO | FEATURE_TUN_USO | FEATURE_UDP_GRO |
+						       FEATURE_UDP_GSO | FEATURE_STEERING_EBPF);
 }
 
 static void routes_are_collected(void **state)
