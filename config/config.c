@@ -33,6 +33,7 @@ static void set_defaults(struct config *c)
 	c->tls_timeout_s = 2;
 	c->max_packet_size = 1250;
 	c->worker_memory = 8 << 20;
+	c->offloads = OFFLOAD_ALL;
 }
 
 struct config *config_new(void)

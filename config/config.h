@@ -40,7 +40,23 @@ enum mssfix_mode { MSSFIX_OFF, MSSFIX_PLAIN, MSSFIX_MTU, MSSFIX_FIXED };
 enum client_cert { CLIENT_CERT_REQUIRE, CLIENT_CERT_OPTIONAL, CLIENT_CERT_NONE };
 enum remote_cert_tls { REMOTE_CERT_ANY, REMOTE_CERT_CLIENT, REMOTE_CERT_SERVER };
 enum io_engine_choice { IO_ENGINE_AUTO, IO_ENGINE_URING, IO_ENGINE_EPOLL };
+/* `mtu-disc`: how the system finds the MTU of a path (ip(7), IP_MTU_DISCOVER). */
+enum mtu_disc {
+	MTU_DISC_SYSTEM, /* not given: its own setting stays */
+	MTU_DISC_NO,
+	MTU_DISC_MAYBE,
+	MTU_DISC_YES, /* nothing is ever fragmented */
+};
 enum route_gateway { ROUTE_GATEWAY_VPN, ROUTE_GATEWAY_NET, ROUTE_GATEWAY_ADDR };
+
+/* Bits of `offload`: what may be left to the kernel where it is able to. */
+enum offload {
+	OFFLOAD_TSO = 1 << 0,	  /* TCP super-packets on the tun device */
+	OFFLOAD_USO = 1 << 1,	  /* UDP super-packets there */
+	OFFLOAD_UDP_GRO = 1 << 2, /* super-datagrams received */
+	OFFLOAD_UDP_GSO = 1 << 3, /* super-datagrams sent */
+	OFFLOAD_ALL = (1 << 4) - 1,
+};
 
 /* Bits of `disable-feature`: probed kernel features that are treated as absent. */
 enum feature {
@@ -62,6 +78,12 @@ struct route_spec {
 	enum route_gateway kind;
 	struct ip_addr gateway; /* for ROUTE_GATEWAY_ADDR */
 	uint32_t metric;	/* 0: kernel's default */
+};
+
+/* What one client may use up. */
+struct client_rate {
+	uint64_t up_bytes_s, down_bytes_s; /* from and to the client; 0: no limit */
+	uint32_t burst_bytes;		   /* 0: what bucket_init takes for the rate */
 };
 
 /* A `setenv`, for the environment of scripts. */
@@ -102,7 +124,8 @@ struct config {
 
 	/* transport */
 	struct listen_spec listen;
-	bool is_multihome;			 /* explicit; wildcard binds behave so anyway */
+	bool is_multihome; /* explicit; wildcard binds behave so anyway */
+	enum mtu_disc mtu_disc;
 	uint32_t sndbuf, rcvbuf;		 /* bytes; 0: system default */
 	int explicit_exit_notify;		 /* 0 off, 1 RESTART, 2 RESTART,[N] */
 	uint32_t connect_freq_n, connect_freq_s; /* 0: off */
@@ -177,6 +200,9 @@ struct config {
 	bool is_metrics_remote_ok;
 	uint64_t worker_memory;	    /* bytes of packet buffers a worker; default 8 MiB */
 	uint32_t disabled_features; /* enum feature */
+	uint32_t offloads;	    /* enum offload; default all */
+	uint32_t busy_poll_us;	    /* a worker spins so long before it sleeps; 0: not at all */
+	struct client_rate client_rate;
 };
 
 /* Faults and warnings of one load, in order of appearance, as complete lines

@@ -153,10 +153,10 @@ static void set_mssfix(struct options *o)
 	struct config *c = o->config;
 	if (!o->is_mssfix_default)
 		return;
-	/* As stock: a device of another size is not second-guessed. */
+	/* As stock: TCP fits into a device of another size, whatever the path beyond it is. */
 	bool is_default_mtu = c->tun_mtu == TUN_MTU_DEFAULT;
-	c->mssfix_mode = is_default_mtu ? MSSFIX_MTU : MSSFIX_OFF;
-	c->mssfix = is_default_mtu ? MSSFIX_DEFAULT : 0;
+	c->mssfix_mode = is_default_mtu ? MSSFIX_MTU : MSSFIX_FIXED;
+	c->mssfix = is_default_mtu ? MSSFIX_DEFAULT : c->tun_mtu;
 }
 
 static void set_listen_family(struct options *o)

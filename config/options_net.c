@@ -99,6 +99,14 @@ void options_set_exit_notify(struct options *o, const struct lexer_line *l)
 		o->config->explicit_exit_notify = (int)n;
 }
 
+void options_set_mtu_disc(struct options *o, const struct lexer_line *l)
+{
+	static const char *const words[] = {"no", "maybe", "yes", NULL};
+	int i = options_choice(o, l, 1, words);
+	if (i >= 0)
+		o->config->mtu_disc = (enum mtu_disc)(MTU_DISC_NO + i);
+}
+
 /* Device and sizes. */
 
 void options_set_dev(struct options *o, const struct lexer_line *l)

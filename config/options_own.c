@@ -7,6 +7,10 @@
 #define CPU_MAX		  1023 /* of the set that sched_setaffinity takes */
 #define WORKER_MEMORY_MIN (1u << 20)
 #define WORKER_MEMORY_MAX (1ull << 40)
+#define RATE_MIN	  8000u /* bits/s: a packet would take seconds */
+#define RATE_MAX	  400000000000u
+#define BURST_MIN	  2048u /* one packet */
+#define BURST_MAX	  (1u << 30)
 
 /* A count, or 0 for "auto". */
 static void set_count(struct options *o, const struct lexer_line *l, uint32_t *field)
@@ -103,30 +107,37 @@ void options_set_worker_cpus(struct options *o, const struct lexer_line *l)
 	o->config->worker_cpu_count = count;
 }
 
-/* "8M" -> bytes. */
-static bool parse_size(const char *text, uint64_t *out)
+/* "8M" -> 8 and 'M'; no suffix: 0. `suffixes` lists those allowed. False if it is no number. */
+static bool parse_suffixed(const char *text, const char *suffixes, uint64_t max, uint64_t *n,
+			   unsigned *power)
 {
-	static const char suffixes[] = "KMG";
 	char digits[24];
 	size_t len = strlen(text);
 	const char *suffix = len > 0 ? strchr(suffixes, text[len - 1]) : NULL;
-	unsigned shift = suffix ? 10 * (unsigned)(suffix - suffixes + 1) : 0;
+	*power = suffix ? (unsigned)(suffix - suffixes + 1) : 0;
 	if (suffix)
 		len--;
 	if (len >= sizeof(digits))
 		return false;
 	memcpy(digits, text, len);
 	digits[len] = '\0';
-	if (!number_parse(digits, WORKER_MEMORY_MAX >> shift, out))
+	return number_parse(digits, max, n);
+}
+
+/* "8M" -> bytes, at most `max`. */
+static bool parse_size(const char *text, const char *suffixes, uint64_t max, uint64_t *out)
+{
+	unsigned power;
+	if (!parse_suffixed(text, suffixes, max, out, &power) || *out > max >> (10 * power))
 		return false;
-	*out <<= shift;
+	*out <<= 10 * power;
 	return true;
 }
 
 void options_set_worker_memory(struct options *o, const struct lexer_line *l)
 {
 	uint64_t bytes;
-	if (!parse_size(l->words[1], &bytes) || bytes < WORKER_MEMORY_MIN)
+	if (!parse_size(l->words[1], "KMG", WORKER_MEMORY_MAX, &bytes) || bytes < WORKER_MEMORY_MIN)
 		options_fault(o, l, "'%s' is no size of at least 1M (bytes, or with K, M or G)",
 			      l->words[1]);
 	else
@@ -189,4 +200,66 @@ void options_set_disable_feature(struct options *o, const struct lexer_line *l)
 		features |= bit;
 	}
 	o->config->disabled_features |= features;
+}
+
+/* The words behind the directive as bits; false after a report. */
+static bool take_offloads(struct options *o, const struct lexer_line *l, uint32_t *offloads)
+{
+	/* In the order of enum offload's bits. */
+	static const char *const names[] = {"tso", "uso", "udp-gro", "udp-gso", NULL};
+	for (unsigned i = 1; i < l->count; i++) {
+		uint32_t bit = find_bit(l->words[i], names);
+		if (bit == 0) {
+			options_fault(o, l,
+				      "'%s' is none of: tso, uso, udp-gro, udp-gso; auto and none "
+				      "stand alone",
+				      l->words[i]);
+			return false;
+		}
+		*offloads |= bit;
+	}
+	return true;
+}
+
+void options_set_offload(struct options *o, const struct lexer_line *l)
+{
+	uint32_t offloads = 0;
+	if (l->count == 2 && strcmp(l->words[1], "auto") == 0)
+		o->config->offloads = OFFLOAD_ALL;
+	else if (l->count == 2 && strcmp(l->words[1], "none") == 0)
+		o->config->offloads = 0;
+	else if (take_offloads(o, l, &offloads))
+		o->config->offloads = offloads;
+}
+
+/* "20m" bits a second -> bytes a second; suffixes are decimal, as everywhere with rates. */
+static bool take_rate(struct options *o, const struct lexer_line *l, unsigned arg, uint64_t *bytes)
+{
+	static const uint64_t units[] = {1, 1000, 1000000, 1000000000};
+	uint64_t n;
+	unsigned power;
+	if (!parse_suffixed(l->words[arg], "kmg", RATE_MAX, &n, &power) ||
+	    n > RATE_MAX / units[power] || (n > 0 && n * units[power] < RATE_MIN)) {
+		options_fault(o, l,
+			      "'%s' is no rate of 8k to 400g (bits a second, or with k, m or g), "
+			      "nor 0 for no limit",
+			      l->words[arg]);
+		return false;
+	}
+	*bytes = n * units[power] / 8;
+	return true;
+}
+
+void options_set_client_rate(struct options *o, const struct lexer_line *l)
+{
+	uint64_t up, down, burst = 0;
+	if (!take_rate(o, l, 1, &up) || !take_rate(o, l, 2, &down))
+		return;
+	if (l->count > 3 &&
+	    (!parse_size(l->words[3], "km", BURST_MAX, &burst) || burst < BURST_MIN)) {
+		options_fault(o, l, "'%s' is no burst of 2k to 1024m (bytes, or with k or m)",
+			      l->words[3]);
+		return;
+	}
+	o->config->client_rate = (struct client_rate){up, down, (uint32_t)burst};
 }

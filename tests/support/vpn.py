@@ -17,7 +17,8 @@ PORT = 1194
 METRICS_PORT = 9176
 
 # Our own directives; the stock daemon leaves them out.
-OWN = ('workers worker-cpus handshake-threads io-engine aead-engine metrics worker-memory disable-feature')
+OWN = ('workers worker-cpus handshake-threads io-engine aead-engine metrics worker-memory disable-feature '
+       'offload busy-poll client-rate')
 
 SERVER = f'''ignore-unknown-option {OWN}
 dev tun

@@ -219,6 +219,7 @@ static void wrong_values_are_refused(void **state)
 		{"topology ring", "topology: 'ring' is none of: net30, p2p, subnet"},
 		{"tun-mtu 99", "tun-mtu: '99' is no number from 100 to 65536"},
 		{"tun-mtu 1500 1400", "tun-mtu: a second size: not supported yet"},
+		{"mtu-disc always", "mtu-disc: 'always' is none of: no, maybe, yes"},
 		{"mssfix 1400 x", "mssfix: 'x' is none of: mtu, fixed"},
 		{"max-packet-size 153", "max-packet-size: '153' is no number from 154 to 65535"},
 		{"ifconfig-pool-persist f -1",
@@ -296,6 +297,9 @@ static void wrong_values_are_refused(void **state)
 	CHECK_REFUSALS(cases);
 }
 
+#define RATE  " is no rate of 8k to 400g (bits a second, or with k, m or g), nor 0 for no limit"
+#define BURST " is no burst of 2k to 1024m (bytes, or with k or m)"
+
 static void wrong_values_of_own_directives_are_refused(void **state)
 {
 	static const struct refusal cases[] = {
@@ -331,6 +335,26 @@ static void wrong_values_of_own_directives_are_refused(void **state)
 		 "disable-feature: 'sqpoll' is none of: uring, uring-recv-multishot, "
 		 "uring-read-multishot, recvmmsg, steering-cbpf, huge-pages, "
 		 "tun-tso, tun-uso, udp-gro, udp-gso, steering-ebpf"},
+		{"offload tso lro", "offload: 'lro' is none of: tso, uso, udp-gro, udp-gso; auto "
+				    "and none stand alone"},
+		{"offload tso none",
+		 "offload: 'none' is none of: tso, uso, udp-gro, udp-gso; auto and none stand "
+		 "alone"},
+		{"offload \"\"",
+		 "offload: '' is none of: tso, uso, udp-gro, udp-gso; auto and none stand alone"},
+		{"busy-poll 1001", "busy-poll: '1001' is no number from 0 to 1000"},
+		{"client-rate 1m 7999", "client-rate: '7999'" RATE},
+		{"client-rate 7k 1m", "client-rate: '7k'" RATE},
+		{"client-rate 1m 401g", "client-rate: '401g'" RATE},
+		{"client-rate 400000000001 0", "client-rate: '400000000001'" RATE},
+		{"client-rate 1M 0", "client-rate: '1M'" RATE},
+		{"client-rate k 0", "client-rate: 'k'" RATE},
+		{"client-rate 18446744073709551616 0", "client-rate: '18446744073709551616'" RATE},
+		{"client-rate -1 0", "client-rate: '-1'" RATE},
+		{"client-rate 1m 1m 2047", "client-rate: '2047'" BURST},
+		{"client-rate 1m 1m 1025m", "client-rate: '1025m'" BURST},
+		{"client-rate 1m 1m 1g", "client-rate: '1g'" BURST},
+		{"client-rate 1m 1m 0", "client-rate: '0'" BURST},
 	};
 	(void)state;
 	CHECK_REFUSALS(cases);
@@ -476,7 +500,13 @@ static void mssfix_follows_the_device(void **state)
 		{"mssfix 1450", MSSFIX_PLAIN, 1450, 1250},
 		{"mssfix 1400 fixed", MSSFIX_FIXED, 1400, 1250},
 		{"mssfix 1400 mtu", MSSFIX_MTU, 1400, 1250},
-		{"tun-mtu 1400", MSSFIX_OFF, 0, 1250},
+		{"mssfix\nmssfix 0", MSSFIX_OFF, 0, 1250},
+		{"mssfix 0 mtu", MSSFIX_OFF, 0, 1250},
+		{"tun-mtu 1400", MSSFIX_FIXED, 1400, 1250},
+		{"mssfix\ntun-mtu 9000", MSSFIX_FIXED, 9000, 1250},
+		{"tun-mtu 1400\ntun-mtu 1500", MSSFIX_MTU, 1492, 1250},
+		{"max-packet-size 1300\ntun-mtu 1400", MSSFIX_MTU, 1300, 1300},
+		{"max-packet-size 1300\nmssfix 1400", MSSFIX_PLAIN, 1400, 1300},
 		{"tun-mtu 1400\nmssfix 1300", MSSFIX_PLAIN, 1300, 1250},
 		{"mssfix 1300\nmssfix", MSSFIX_MTU, 1492, 1250},
 		{"max-packet-size 1300", MSSFIX_MTU, 1300, 1300},
@@ -643,6 +673,59 @@ static void own_directives_are_read(void **state)
 						       FEATURE_UDP_GSO | FEATURE_STEERING_EBPF);
 }
 
+static void offloads_are_read(void **state)
+{
+	static const struct {
+		const char *lines;
+		uint32_t offloads;
+	} cases[] = {
+		{"", OFFLOAD_TSO | OFFLOAD_USO | OFFLOAD_UDP_GRO | OFFLOAD_UDP_GSO},
+		{"offload none", 0},
+		{"offload none\noffload auto", OFFLOAD_ALL},
+		{"offload tso", OFFLOAD_TSO},
+		{"offload uso\noffload tso", OFFLOAD_TSO},
+		{"offload udp-gso udp-gro uso", OFFLOAD_USO | OFFLOAD_UDP_GRO | OFFLOAD_UDP_GSO},
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		assert_int_equal(accepted(cases[i].lines)->offloads, cases[i].offloads);
+}
+
+static void client_rate_is_read_in_bits(void **state)
+{
+	static const struct {
+		const char *lines;
+		uint64_t up, down;
+		uint32_t burst;
+	} cases[] = {
+		{"", 0, 0, 0},
+		{"client-rate 0 0", 0, 0, 0},
+		{"client-rate 8000 16k", 1000, 2000, 0},
+		{"client-rate 20m 100m 256k", 2500000, 12500000, 256 << 10},
+		{"client-rate 0 400g 1024m", 0, 50000000000, 1 << 30},
+		{"client-rate 400000000000 0g 2048", 50000000000, 0, 2048},
+		{"client-rate 1m 1m 64k\nclient-rate 2m 0", 250000, 0, 0},
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct client_rate *r = &accepted(cases[i].lines)->client_rate;
+		assert_int_equal(r->up_bytes_s, cases[i].up);
+		assert_int_equal(r->down_bytes_s, cases[i].down);
+		assert_int_equal(r->burst_bytes, cases[i].burst);
+	}
+}
+
+static void busy_poll_and_mtu_disc_are_read(void **state)
+{
+	(void)state;
+	assert_int_equal(accepted("")->busy_poll_us, 0);
+	assert_int_equal(accepted("busy-poll 1000")->busy_poll_us, 1000);
+	assert_int_equal(accepted("")->mtu_disc, MTU_DISC_SYSTEM);
+	assert_int_equal(accepted("mtu-disc no")->mtu_disc, MTU_DISC_NO);
+	assert_int_equal(accepted("mtu-disc maybe")->mtu_disc, MTU_DISC_MAYBE);
+	assert_int_equal(accepted("mtu-disc yes")->mtu_disc, MTU_DISC_YES);
+}
+
 static void routes_are_collected(void **state)
 {
 	const struct config *c = accepted("route 192.168.1.0 255.255.255.0\nroute 192.0.2.9\n"
@@ -718,6 +801,9 @@ int main(void)
 		cmocka_unit_test(times_and_sizes_are_read),
 		cmocka_unit_test(process_is_read),
 		cmocka_unit_test(own_directives_are_read),
+		cmocka_unit_test(offloads_are_read),
+		cmocka_unit_test(client_rate_is_read_in_bits),
+		cmocka_unit_test(busy_poll_and_mtu_disc_are_read),
 		cmocka_unit_test(routes_are_collected),
 		cmocka_unit_test(a_server_that_floats_is_accepted),
 		cmocka_unit_test(many_lines_are_kept_in_order),
