@@ -3,18 +3,19 @@
 
 #include <string.h>
 
-#define IPV4_HEADER_MIN 20
-#define IPV6_HEADER_LEN 40
-#define TCP_HEADER_MIN	20
-#define TCP_CHECKSUM_AT 16
-#define TCP_FLAGS_AT	13
-#define TCP_FLAG_SYN	0x02
-#define TCP_OPTION_END	0
-#define TCP_OPTION_NOP	1
-#define TCP_OPTION_MSS	2
-#define TCP_MSS_LEN	4
-#define PROTOCOL_TCP	6
-#define IPV4_FRAGMENTED 0x3fff /* more fragments, or an offset */
+#include "tun/checksum.h"
+
+#define TCP_OPTION_END 0
+#define TCP_OPTION_NOP 1
+#define TCP_OPTION_MSS 2
+#define TCP_MSS_LEN    4
+
+/* IPv6 extension headers (RFC 8200, section 4). */
+#define EXTENSION_HOP_BY_HOP  0
+#define EXTENSION_ROUTING     43
+#define EXTENSION_FRAGMENT    44
+#define EXTENSION_DESTINATION 60
+#define EXTENSION_MIN	      8
 
 static uint32_t version_of(const uint8_t *packet, uint32_t len)
 {
@@ -68,26 +69,59 @@ bool ip_is_link_local(const struct ip_addr *a)
 	return a->family == 6 && a->bytes[0] == 0xfe && (a->bytes[1] & 0xc0) == 0x80;
 }
 
-static uint16_t get16(const uint8_t *p)
+static bool is_extension(uint8_t protocol)
 {
-	return (uint16_t)(p[0] << 8 | p[1]);
+	return protocol == EXTENSION_HOP_BY_HOP || protocol == EXTENSION_ROUTING ||
+	       protocol == EXTENSION_DESTINATION;
 }
 
-static void put16(uint8_t *p, uint16_t v)
+static void skip_extensions(const uint8_t *packet, struct ip_view *v)
 {
-	p[0] = (uint8_t)(v >> 8);
-	p[1] = (uint8_t)v;
+	while (is_extension(v->protocol)) {
+		const uint8_t *extension = packet + v->transport_at;
+		uint32_t left = v->len - v->transport_at;
+		if (left < EXTENSION_MIN || (extension[1] + 1U) * 8 > left)
+			return;
+		v->protocol = extension[0];
+		v->transport_at += (extension[1] + 1U) * 8;
+	}
+	v->is_fragment = v->protocol == EXTENSION_FRAGMENT;
 }
 
-/* RFC 1624, equation 3: HC' = ~(~HC + ~m + m'). */
-static uint16_t checksum_replace(uint16_t checksum, uint16_t old, uint16_t new)
+bool ip_look(const uint8_t *packet, uint32_t len, struct ip_view *out)
 {
-	uint32_t sum = (uint16_t)~checksum;
-	sum += (uint16_t)~old;
-	sum += new;
-	sum = (sum & 0xffff) + (sum >> 16);
-	sum = (sum & 0xffff) + (sum >> 16);
-	return (uint16_t)~sum;
+	struct ip_view v = {0};
+	uint32_t version = version_of(packet, len);
+
+	if (version == 4) {
+		v.len = get16(packet + IPV4_LEN_AT);
+		v.transport_at = (uint32_t)(packet[0] & 0xf) * 4;
+		v.protocol = packet[9];
+		v.is_fragment = get16(packet + IPV4_FRAGMENT_AT) & IPV4_FRAGMENTED;
+	} else if (version == 6) {
+		v.len = IPV6_HEADER_LEN + get16(packet + IPV6_LEN_AT);
+		v.transport_at = IPV6_HEADER_LEN;
+		v.protocol = packet[6];
+		v.is_ipv6 = true;
+	} else {
+		return false;
+	}
+	if (v.len > len || v.transport_at > v.len || v.transport_at < IPV4_HEADER_MIN)
+		return false;
+	if (v.is_ipv6)
+		skip_extensions(packet, &v);
+	*out = v;
+	return true;
+}
+
+uint16_t ip_pseudo_sum(const uint8_t *packet, bool is_ipv6, uint8_t protocol, uint32_t len)
+{
+	uint64_t sum = (uint64_t)protocol + (len >> 16) + (len & 0xffff);
+	if (is_ipv6)
+		sum += checksum_sum(packet + IPV6_ADDRS_AT, IPV6_ADDRS_LEN);
+	else
+		sum += checksum_sum(packet + IPV4_ADDRS_AT, IPV4_ADDRS_LEN);
+	return checksum_fold(sum);
 }
 
 /* Write `mss` at `at` of the TCP header. A value at an odd offset lies across two words of the

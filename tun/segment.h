@@ -21,8 +21,11 @@ struct super_packet {
 	uint32_t header_len;  /* IP, extension headers, TCP or UDP: in front of each segment */
 	uint32_t payload_len; /* of each segment but the last, which is shorter or equal */
 	unsigned count;	      /* segments; 1: the packet goes as it is */
-	uint16_t ip_len;      /* offset of the TCP or UDP header */
-	bool is_ipv6, is_tcp;
+	uint32_t ip_len;      /* offset of the TCP or UDP header */
+	/* Folded sums of the headers, without what is the segment's own: for the split alone. */
+	uint16_t ip_sum, transport_sum;
+	bool is_tcp;
+	bool is_ipv6; /* of any packet */
 };
 
 /* Look at a frame of `len` bytes. The headers are parsed, since hdr_len is not to be believed. A
@@ -35,9 +38,9 @@ enum drop super_packet_parse(uint8_t *frame, uint32_t len, struct super_packet *
 uint32_t super_packet_segment_len(const struct super_packet *s, unsigned i);
 
 /* Write segments first..first+n-1 of a super-packet as whole packets: segment first+j to
- * `out + j * stride`, with lengths, IPv4 id and checksum, TCP sequence and flags (FIN and PSH on the
- * last only, CWR on the first only) or UDP length, and its own checksum. `out` does not overlap the
- * frame; stride is at least header_len + payload_len. */
+ * `out + j * stride`, with lengths, IPv4 id and checksum, TCP sequence and flags (FIN and PSH on
+ * the last only, CWR on the first only) or UDP length, and its own checksum. `out` does not overlap
+ * the frame; stride is at least header_len + payload_len. */
 void super_packet_split(const struct super_packet *s, unsigned first, unsigned n, uint8_t *out,
 			uint32_t stride);
 
