@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "config/config.h"
+#include "workers/tsan.h"
 
 #define THREADS_MAX   (WORKERS_MAX + 1)
 #define DATA_SLOTS    256
@@ -17,28 +18,6 @@
 #define WORD_BITS     64
 #define WORDS	      ((THREADS_MAX + WORD_BITS - 1) / WORD_BITS)
 #define LINE	      64
-
-/* TSan does not understand ck, and reports right rings. So the edge from producer to consumer is
- * announced by hand, and the inside of ck is suppressed (tests/support/tsan.supp). */
-#if defined(__SANITIZE_THREAD__)
-#define HAS_TSAN 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define HAS_TSAN 1
-#endif
-#endif
-#ifdef HAS_TSAN
-#include <sanitizer/tsan_interface.h>
-#define ANNOUNCE_RELEASE(addr) __tsan_release(addr)
-#define ANNOUNCE_ACQUIRE(addr) __tsan_acquire(addr)
-#ifndef __clang__
-/* Fences order only atomics here, of which TSan needs to know nothing. */
-#pragma GCC diagnostic ignored "-Wtsan"
-#endif
-#else
-#define ANNOUNCE_RELEASE(addr) ((void)(addr))
-#define ANNOUNCE_ACQUIRE(addr) ((void)(addr))
-#endif
 
 /* The deterministic scheduler of the unit test switches threads here. */
 #ifndef MAILBOX_STEP
@@ -171,7 +150,7 @@ bool mailbox_send(struct mailboxes *m, unsigned from, unsigned to, const struct 
 	struct message copy = *msg;
 	copy.from = (uint16_t)from;
 	MAILBOX_STEP();
-	ANNOUNCE_RELEASE(r);
+	TSAN_RELEASE(r);
 	if (!ck_ring_enqueue_spsc_message(&r->ends, r->slots, &copy))
 		return false;
 	mark_pending(&m->boxes[to], from);
@@ -220,7 +199,7 @@ static unsigned drain(struct box *b, unsigned from, struct message *out, unsigne
 	while (n < max && ck_ring_dequeue_spsc_message(&r->ends, r->slots, &out[n]))
 		n++;
 	if (n)
-		ANNOUNCE_ACQUIRE(r);
+		TSAN_ACQUIRE(r);
 	MAILBOX_STEP();
 	if (n == max && ck_ring_size(&r->ends) > 0)
 		atomic_fetch_or_explicit(word, bit, memory_order_relaxed);

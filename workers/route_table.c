@@ -9,30 +9,13 @@
 #include <string.h>
 
 #include "crypto/secret.h"
-
-/* ThreadSanitizer does not see through ck: its stores are assembly. Say what they order: an entry
- * is written before it is published, a reader's section ends before what it saw is freed. With
- * that, right code is silent and a free while somebody reads is still reported. */
-#if defined(__SANITIZE_THREAD__)
-#define HAS_TSAN 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define HAS_TSAN 1
-#endif
-#endif
-#ifdef HAS_TSAN
-#include <sanitizer/tsan_interface.h>
-#define ANNOUNCE(object) __tsan_release(object)
-#define OBSERVE(object)	 __tsan_acquire((void *)(uintptr_t)(object))
-#else
-#define ANNOUNCE(object) ((void)(object))
-#define OBSERVE(object)	 ((void)(object))
-#endif
+#include "workers/tsan.h"
 
 #define INITIAL_ENTRIES 64
 #define REBUILD_SLACK	64
 
-/* Never changed once published: a replaced destination is a new entry. */
+/* Never changed once published: a replaced destination is a new entry. Told to TSan: an entry is
+ * written before it is published, a reader's section ends before what it saw is freed. */
 struct entry {
 	struct ck_epoch_entry epoch_entry;
 	struct route_table *table;
@@ -75,7 +58,7 @@ static void *map_malloc(size_t size)
 static void map_dispatch(struct ck_epoch_entry *e)
 {
 	struct map_head *head = (struct map_head *)(void *)e;
-	OBSERVE(&head->table->epoch);
+	TSAN_ACQUIRE(&head->table->epoch);
 	free(head);
 }
 
@@ -104,7 +87,7 @@ static bool entry_equal(const void *stored, const void *key)
 {
 	const struct entry *a = stored, *b = key;
 
-	OBSERVE(a);
+	TSAN_ACQUIRE(a);
 	return a->hash == b->hash && memcmp(&a->addr, &b->addr, sizeof(a->addr)) == 0;
 }
 
@@ -116,7 +99,7 @@ static unsigned long hash_of(const struct route_table *t, const struct ip_addr *
 static void entry_dispatch(struct ck_epoch_entry *e)
 {
 	struct entry *entry = (struct entry *)e;
-	OBSERVE(&entry->table->epoch);
+	TSAN_ACQUIRE(&entry->table->epoch);
 	free(entry);
 }
 
@@ -189,7 +172,7 @@ int route_table_add(struct route_table *t, const struct ip_addr *addr, struct de
 		return -ENOMEM;
 	*e = (struct entry){.table = t, .hash = hash_of(t, addr), .addr = *addr, .destination = d};
 	void *previous = NULL;
-	ANNOUNCE(e);
+	TSAN_RELEASE(e);
 	ck_pr_fence_store(); /* ck_hs_set does not order the content of what it publishes */
 	writing = t;
 	bool is_set = ck_hs_set(&t->set, e->hash, e, &previous);
@@ -269,7 +252,7 @@ void route_reader_begin(struct route_reader *r)
 
 void route_reader_end(struct route_reader *r)
 {
-	ANNOUNCE(&r->table->epoch);
+	TSAN_RELEASE(&r->table->epoch);
 	ck_epoch_end(&r->record, NULL);
 }
 
