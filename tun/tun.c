@@ -11,21 +11,14 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "config/retry.h"
+
 #define DEVICE_NODE  "/dev/net/tun"
-#define RETRY_MS     50
-#define RETRY_COUNT  60 /* 3 s: a ring that died gives its descriptors up within tens of ms */
 #define QUEUE_FLAGS  (IFF_TUN | IFF_NO_PI | IFF_MULTI_QUEUE)
 #define DRIVER_NAME  "tun"
 #define LAYER_2_NAME "tap"
-
-static void pause_ms(long ms)
-{
-	struct timespec ts = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
-	nanosleep(&ts, NULL);
-}
 
 /* Fill `info` with the driver of interface `name`; false if there is none to be asked. */
 static bool driver_of(const char *name, struct ethtool_drvinfo *info)
@@ -150,11 +143,10 @@ static int attach_first(const char *name, struct tun *t)
 
 static int attach_patiently(const char *name, struct tun *t)
 {
+	unsigned tries = 0;
 	int error = attach_first(name, t);
-	for (int i = 0; error == -EBUSY && i < RETRY_COUNT; i++) {
-		pause_ms(RETRY_MS);
+	while (error == -EBUSY && retry_wait(&tries))
 		error = attach_first(name, t);
-	}
 	return error;
 }
 

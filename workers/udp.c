@@ -7,21 +7,14 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
-#define RETRY_MS    50
-#define RETRY_COUNT 60 /* 3 s: a ring that died gives its sockets up within tens of ms */
+#include "config/retry.h"
+
 /* What is asked for if nothing is configured. The system's 208 KiB hold some 90 full datagrams, a
  * burst of one client at 1 Gb/s for one ms; a worker that writes 64 packets to the tun device does
  * not read for longer than that. Memory is taken only while datagrams wait. */
 #define BUFFER_BYTES (4 << 20)
-
-static void pause_ms(long ms)
-{
-	struct timespec ts = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
-	nanosleep(&ts, NULL);
-}
 
 static const char *host_of(const struct listen_spec *spec)
 {
@@ -103,11 +96,10 @@ static int bound_socket(const union sockaddr_any *local, bool is_v6only, bool is
 static int wait_for_port(const union sockaddr_any *local, bool is_v6only)
 {
 	int fd = -1;
+	unsigned tries = 0;
 	int error = bound_socket(local, is_v6only, false, &fd);
-	for (int i = 0; error == -EADDRINUSE && i < RETRY_COUNT; i++) {
-		pause_ms(RETRY_MS);
+	while (error == -EADDRINUSE && retry_wait(&tries))
 		error = bound_socket(local, is_v6only, false, &fd);
-	}
 	if (error == 0)
 		close(fd);
 	return error;
