@@ -5,6 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "crypto/cipher.h"
+#include "server/control/negotiate.h"
+
 #define KEY_METHOD	2
 #define KEY_METHOD_MASK 0x0F
 
@@ -88,17 +91,27 @@ char *key_exchange_text(struct view text)
 	return copy;
 }
 
+static enum cipher own_cipher(const struct options_facts *f)
+{
+	char first[64];
+	enum cipher c = f->cipher ? cipher_from_name(f->cipher) : CIPHER_NONE;
+	if (c != CIPHER_NONE)
+		return c;
+	snprintf(first, sizeof(first), "%.*s", (int)strcspn(f->data_ciphers, ":"), f->data_ciphers);
+	return cipher_from_name(first);
+}
+
 void options_string(const struct options_facts *f, char *out)
 {
+	enum cipher c = own_cipher(f);
 	char keydir[24] = "", cipher[48] = "";
 	if (f->key_direction >= 0)
 		snprintf(keydir, sizeof(keydir), ",keydir %d", f->key_direction);
-	if (f->is_cipher_named)
-		snprintf(cipher, sizeof(cipher), ",cipher %s", cipher_name(f->cipher));
+	if (cipher_list_has(f->data_ciphers, cipher_name(c)))
+		snprintf(cipher, sizeof(cipher), ",cipher %s", cipher_name(c));
 	snprintf(out, OPTIONS_STRING_MAX,
 		 "V4,dev-type tun,link-mtu %u,tun-mtu %u,proto UDPv4%s%s,auth [null-digest],"
 		 "keysize %zu%s,key-method 2,%s",
-		 f->tun_mtu + OCC_OVERHEAD, f->tun_mtu, keydir, cipher,
-		 cipher_key_len(f->cipher) * 8, f->has_tls_auth ? ",tls-auth" : "",
-		 f->is_server ? "tls-server" : "tls-client");
+		 f->tun_mtu + OCC_OVERHEAD, f->tun_mtu, keydir, cipher, cipher_key_len(c) * 8,
+		 f->has_tls_auth ? ",tls-auth" : "", f->is_server ? "tls-server" : "tls-client");
 }

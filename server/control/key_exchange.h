@@ -9,7 +9,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "crypto/aead.h"
 #include "crypto/bytes.h"
 #include "crypto/prf.h"
 
@@ -40,10 +39,12 @@ struct options_facts {
 	uint32_t tun_mtu;
 	int key_direction; /* -1, 0, 1 */
 	bool has_tls_auth;
-	enum cipher cipher;   /* to compute lengths */
-	bool is_cipher_named; /* it is in data-ciphers */
+	const char *cipher;	  /* as configured; NULL: none */
+	const char *data_ciphers; /* normalised colon list */
 };
-/* "V4,dev-type tun,link-mtu 1549,...,tls-server" into `out` (OPTIONS_STRING_MAX bytes). */
+/* The cipher is the configured one, else the first of data-ciphers; it is named only if
+ * data-ciphers has it (wire.md, section 6.2). "V4,dev-type tun,link-mtu 1549,...,tls-server" into
+ * `out` (OPTIONS_STRING_MAX bytes). */
 void options_string(const struct options_facts *f, char *out);
 
 #endif

@@ -66,21 +66,14 @@ void session_refuse(struct session *s, enum session_reason reason, const char *t
 static void own_options(const struct session *s, char *out)
 {
 	const struct session_settings *settings = s->settings;
-	enum cipher configured =
-		settings->cipher ? cipher_from_name(settings->cipher) : CIPHER_NONE;
-	char first[64];
-	snprintf(first, sizeof(first), "%.*s", (int)strcspn(settings->data_ciphers, ":"),
-		 settings->data_ciphers);
-	enum cipher cipher = configured != CIPHER_NONE ? configured : cipher_from_name(first);
 	options_string(
 		&(struct options_facts){
 			.is_server = s->is_server,
 			.tun_mtu = settings->tun_mtu,
 			.key_direction = settings->key_direction,
 			.has_tls_auth = wrap_keys_mode(settings->wrap) == WRAP_TLS_AUTH,
-			.cipher = cipher,
-			.is_cipher_named =
-				cipher_list_has(settings->data_ciphers, cipher_name(cipher)),
+			.cipher = settings->cipher,
+			.data_ciphers = settings->data_ciphers,
 		},
 		out);
 }

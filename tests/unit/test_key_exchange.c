@@ -225,16 +225,16 @@ static void options_string_is_that_of_stock(void **state)
 		struct options_facts facts;
 		const char *want;
 	} cases[] = {
-		{{true, 1500, -1, false, CIPHER_AES_128_GCM, true},
+		{{true, 1500, -1, false, NULL, "AES-128-GCM:AES-256-GCM"},
 		 "V4,dev-type tun,link-mtu 1549,tun-mtu 1500,proto UDPv4,cipher AES-128-GCM,auth "
 		 "[null-digest],keysize 128,key-method 2,tls-server"},
-		{{false, 1500, -1, false, CIPHER_AES_256_GCM, true},
+		{{false, 1500, -1, false, "AES-256-GCM", "AES-128-GCM:AES-256-GCM"},
 		 "V4,dev-type tun,link-mtu 1549,tun-mtu 1500,proto UDPv4,cipher AES-256-GCM,auth "
 		 "[null-digest],keysize 256,key-method 2,tls-client"},
-		{{true, 1400, 0, true, CIPHER_AES_256_GCM, true},
+		{{true, 1400, 0, true, "BF-CBC", "AES-256-GCM"},
 		 "V4,dev-type tun,link-mtu 1449,tun-mtu 1400,proto UDPv4,keydir 0,cipher "
 		 "AES-256-GCM,auth [null-digest],keysize 256,tls-auth,key-method 2,tls-server"},
-		{{true, 1500, -1, false, CIPHER_AES_192_GCM, false},
+		{{true, 1500, -1, false, "AES-192-GCM", "AES-256-GCM"},
 		 "V4,dev-type tun,link-mtu 1549,tun-mtu 1500,proto UDPv4,auth "
 		 "[null-digest],keysize 192,key-method 2,tls-server"},
 	};
