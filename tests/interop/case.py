@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a case is and what it works with."""
+import kernel
 import lab as lab_module
 import vpn
 
@@ -34,6 +35,7 @@ class Test:
         self.net = vpn.Net(lab)
         self.servers = []
         self.is_quick = setup.is_quick
+        self.tolerated = set()  # what of the kernel's counts this case provokes: names, or words of our drops
 
     def server(self, *lines, **options):
         start = options.pop('start', True)
@@ -45,14 +47,31 @@ class Test:
         return server
 
     def finish(self):
-        """Every server that still runs stops as it should; none has a sanitizer's report in its log."""
+        """What every case must leave behind: no packet with a wrong checksum anywhere, none that a tun device
+        refused, servers that stop as they should, and no sanitizer's report in a log."""
+        self._check_kernel()
         for server in self.servers:
+            self._check_drops(server)
             if server.process and server.process.is_running():
                 code = server.process.stop(20)
                 expect(code == 0, f'{server.name}: exit code {code} after SIGTERM')
         for p in self.lab.processes:
             found = p.find(r'.*(Sanitizer|runtime error: |Assertion .* failed).*')
             expect(not found, f'{p.name}: {found and found.group(0)}')
+
+    def _check_kernel(self):
+        for ns in self.lab.namespaces:
+            bad = kernel.bad_checksums(ns)
+            expect(not bad or 'checksums' in self.tolerated, f'{ns.name}: packets with wrong checksums: {bad}')
+        refused = kernel.refused_by_device(self.net.srv, 'tun0')
+        expect(not refused or 'tun_write' in self.tolerated, f'the kernel refused packets of the server: {refused}')
+
+    def _check_drops(self, server):
+        """No tun write failed, as far as the server counted."""
+        if not self.setup.is_ours or not server.has_metrics() or 'tun_write' in self.tolerated:
+            return
+        count = server.metrics().sum('shardvpn_dropped_packets_total', reason='tun_write')
+        expect(count == 0, f'{server.name}: {count} packets could not be written to the tun device')
 
     def client(self, *words, **options):
         ns = options.pop('ns', None) or self.net.client()

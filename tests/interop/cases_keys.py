@@ -3,10 +3,8 @@
 
     srv (server, 10.80.0.1)  --- veth 10.71.0.0/24 ---  c0 (stock client, 10.80.0.2)
 """
-import os
-import subprocess
-
-from case import Skip, case, expect, wait_until
+from case import case, expect, wait_until
+from tools import compiled
 from traffic import Transfer
 from vpn import INSIDE4
 
@@ -17,12 +15,7 @@ STOCK_IV_PROTO = 990
 
 def shim_env(t, without):
     """Environment that makes a stock client deny some bits of IV_PROTO."""
-    source = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), 'support', 'peer_info_shim.c')
-    library = t.lab.path('shim.so')
-    p = subprocess.run(['cc', '-D_GNU_SOURCE', '-O1', '-shared', '-fPIC', '-o', library, source, '-ldl'],
-                       capture_output=True, text=True, check=False)
-    if p.returncode != 0:
-        raise Skip(f'the client could not be made older: {p.stderr[:200]}')
+    library = compiled(t.lab, 'peer_info_shim.c', 'peer_info_shim.so', ['-shared', '-fPIC'], ['-ldl'])
     return {'LD_PRELOAD': library, 'PEER_INFO_FROM': f'IV_PROTO={STOCK_IV_PROTO}',
             'PEER_INFO_TO': f'IV_PROTO={STOCK_IV_PROTO - without}'}
 

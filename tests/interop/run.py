@@ -30,6 +30,7 @@ import vpn  # noqa: E402
 from case import CASES, Test  # noqa: E402
 
 import cases_data  # noqa: E402,F401
+import cases_path  # noqa: E402,F401
 import cases_keys  # noqa: E402,F401
 import cases_clients  # noqa: E402,F401
 import cases_refusals  # noqa: E402,F401

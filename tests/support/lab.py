@@ -169,6 +169,16 @@ class Namespace:
             finally:
                 leave()
 
+    def read(self, name):
+        """What /proc/net/`name` says here."""
+        with _ns_lock:
+            leave = self.enter()
+            try:
+                with open(f'/proc/thread-self/net/{name}', encoding='ascii') as f:
+                    return f.read()
+            finally:
+                leave()
+
     def argv(self, argv):
         return ['nsenter', f'--net={self.path}', '--'] + argv
 

@@ -123,6 +123,12 @@ class Server:
     def wait_log(self, pattern, seconds=10, since=0):
         return self.process.wait_log(pattern, seconds, since)
 
+    def has_metrics(self):
+        """Does it run, and was it told to tell its counts?"""
+        with open(self.config, encoding='utf-8') as f:
+            told = re.search(rf'^metrics 127.0.0.1 {METRICS_PORT}$', f.read(), re.M)
+        return bool(told and self.process and self.process.is_running() and self.process.find(READY))
+
     def metrics(self, path='/metrics'):
         return Metrics(http_get(self.ns, path))
 
