@@ -14,22 +14,12 @@
 #include <unistd.h>
 
 #include "config/check.h"
-#include "config/config.h"
+#include "tests/support/parsed.h"
 
 #define SERVER "dev tun\ntopology subnet\nserver 10.8.0.0 255.255.255.0\nkeepalive 10 60\n"
 #define FILES  "ca ca.crt\ncert s.crt\nkey s.key\n"
 
-static struct config_report report;
-static struct config *config;
 static char dir[] = "/tmp/test_check_XXXXXX";
-
-static int parse(const char *text)
-{
-	config_free(config);
-	config_report_fini(&report);
-	config = NULL;
-	return config_parse("t", text, strlen(text), &report, &config);
-}
 
 static int make_dir(void **state)
 {
@@ -40,8 +30,7 @@ static int make_dir(void **state)
 static int remove_dir(void **state)
 {
 	(void)state;
-	config_free(config);
-	config_report_fini(&report);
+	parsed_drop();
 	return chdir("/") == 0 ? rmdir(dir) : -1;
 }
 
@@ -79,7 +68,7 @@ static void assert_warning(const char *line)
 static void the_least_server_is_accepted_silently(void **state)
 {
 	(void)state;
-	assert_int_equal(parse(SERVER FILES), 0);
+	assert_int_equal(parsed_from(SERVER FILES), 0);
 	assert_int_equal(report.warning_count, 0);
 	assert_true(config->is_server && config->is_tls_server);
 }
@@ -98,7 +87,7 @@ static void without_server_role_one_sentence_says_so(void **state)
 	};
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		assert_int_equal(parse(cases[i][0]), -22);
+		assert_int_equal(parsed_from(cases[i][0]), -22);
 		assert_int_equal(report.fault_count, 1);
 		assert_string_equal(report.faults[0], cases[i][1]);
 	}
@@ -155,7 +144,7 @@ static void rules_across_directives_are_kept(void **state)
 	};
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		assert_int_equal(parse(cases[i][0]), -22);
+		assert_int_equal(parsed_from(cases[i][0]), -22);
 		assert_int_equal(report.fault_count, 1);
 		assert_string_equal(report.faults[0], cases[i][1]);
 	}
@@ -178,7 +167,7 @@ static void what_fits_together_is_accepted(void **state)
 	};
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-		if (parse(cases[i]) != 0)
+		if (parsed_from(cases[i]) != 0)
 			fail_msg("%zu: %s", i, report.faults[0]);
 }
 
@@ -218,7 +207,7 @@ static void doubtful_combinations_are_warned_about(void **state)
 	};
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		assert_int_equal(parse(cases[i][0]), 0);
+		assert_int_equal(parsed_from(cases[i][0]), 0);
 		assert_int_equal(report.warning_count, 1);
 		assert_string_equal(report.warnings[0], cases[i][1]);
 	}
@@ -227,7 +216,7 @@ static void doubtful_combinations_are_warned_about(void **state)
 static void user_check_of_a_later_stage_is_refused_once(void **state)
 {
 	(void)state;
-	assert_int_equal(parse(SERVER FILES "verify-client-cert none\nplugin p.so\n"), -22);
+	assert_int_equal(parsed_from(SERVER FILES "verify-client-cert none\nplugin p.so\n"), -22);
 	assert_int_equal(report.fault_count, 1);
 	assert_string_equal(report.faults[0], "t:9: plugin: not supported yet");
 }
@@ -237,11 +226,11 @@ static void user_check_of_a_later_stage_is_refused_once(void **state)
 static void all_missing_files_are_reported(void **state)
 {
 	(void)state;
-	assert_int_equal(parse(SERVER FILES
-			       "dh dh.pem\nextra-certs x\ntls-auth ta.key 0\ncrl-verify crl\n"
-			       "status no/s\nwritepid no/p\nlog no/l\n"
-			       "ifconfig-pool-persist no/i\nuser no-such-user\n"
-			       "group no-such-group\n"),
+	assert_int_equal(parsed_from(SERVER FILES
+				     "dh dh.pem\nextra-certs x\ntls-auth ta.key 0\ncrl-verify crl\n"
+				     "status no/s\nwritepid no/p\nlog no/l\n"
+				     "ifconfig-pool-persist no/i\nuser no-such-user\n"
+				     "group no-such-group\n"),
 			 0);
 	config_check_files(config, &report);
 #define MISSING                                                                                    \
@@ -275,10 +264,10 @@ static void files_that_are_there_are_fine(void **state)
 	write_file("s.crt", "x", 0644);
 	write_file("s.key", "x", 0600);
 	assert_int_equal(mkdir("crl", 0700), 0);
-	assert_int_equal(parse(SERVER FILES
-			       "crl-verify crl dir\nstatus new\nlog /dev/null\nwritepid p\n"
-			       "<tls-crypt>\nx\n</tls-crypt>\nuser root\ngroup root\n"
-			       "ifconfig-pool-persist no/such 0\n"),
+	assert_int_equal(parsed_from(SERVER FILES
+				     "crl-verify crl dir\nstatus new\nlog /dev/null\nwritepid p\n"
+				     "<tls-crypt>\nx\n</tls-crypt>\nuser root\ngroup root\n"
+				     "ifconfig-pool-persist no/such 0\n"),
 			 0);
 	config_check_files(config, &report);
 	assert_int_equal(report.fault_count, 0);
@@ -295,7 +284,7 @@ static void directory_is_no_file_and_open_key_is_no_secret(void **state)
 	write_file("s.crt", "x", 0644);
 	write_file("s.key", "x", 0640);
 	assert_int_equal(mkdir("ca.crt", 0700), 0);
-	assert_int_equal(parse(SERVER FILES "crl-verify s.crt dir\nstatus ca.crt\n"), 0);
+	assert_int_equal(parsed_from(SERVER FILES "crl-verify s.crt dir\nstatus ca.crt\n"), 0);
 	config_check_files(config, &report);
 	assert_int_equal(report.fault_count, 3);
 	assert_fault("t:5: ca: cannot read 'ca.crt': Is a directory; correct the name");
@@ -350,11 +339,11 @@ static void auto_becomes_numbers(void **state)
 {
 	unsigned cpus = config_usable_cpus("/sys/fs/cgroup", "/proc/self/cgroup");
 	(void)state;
-	assert_int_equal(parse(SERVER FILES), 0);
+	assert_int_equal(parsed_from(SERVER FILES), 0);
 	config_check_cpus(config, &report);
 	assert_int_equal(config->workers, cpus < WORKERS_MAX ? cpus : WORKERS_MAX);
 	assert_int_equal(config->handshake_threads, cpus / 4 ? cpus / 4 : 1);
-	assert_int_equal(parse(SERVER FILES "workers 64\nhandshake-threads 3\n"), 0);
+	assert_int_equal(parsed_from(SERVER FILES "workers 64\nhandshake-threads 3\n"), 0);
 	config_check_cpus(config, &report);
 	assert_int_equal(config->workers, 64);
 	assert_int_equal(config->handshake_threads, 3);
@@ -371,13 +360,13 @@ static void worker_cpus_must_be_usable_and_count_the_workers(void **state)
 	while (!CPU_ISSET((size_t)cpu, &set))
 		cpu++;
 	snprintf(text, sizeof(text), SERVER FILES "worker-cpus %d\n", cpu);
-	assert_int_equal(parse(text), 0);
+	assert_int_equal(parsed_from(text), 0);
 	config_check_cpus(config, &report);
 	assert_int_equal(report.fault_count, 0);
 	assert_int_equal(config->workers, 1);
 	if (CPU_ISSET(1023, &set))
 		return;
-	assert_int_equal(parse(SERVER FILES "worker-cpus 1023\n"), 0);
+	assert_int_equal(parsed_from(SERVER FILES "worker-cpus 1023\n"), 0);
 	config_check_cpus(config, &report);
 	assert_int_equal(report.fault_count, 1);
 	assert_fault("t:8: worker-cpus: this process may not use CPU 1023 (see taskset -p)");

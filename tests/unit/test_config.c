@@ -13,35 +13,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "config/config.h"
+#include "tests/support/parsed.h"
 
 #define FILES "ca /dev/null\ncert /dev/null\nkey /dev/null\n"
 
-static struct config_report report;
-static struct config *config;
 static enum config_action action;
 static char dir[] = "/tmp/test_config_XXXXXX";
-
-static void drop(void)
-{
-	config_free(config);
-	config_report_fini(&report);
-	config = NULL;
-}
-
-static void parse(const char *text)
-{
-	drop();
-	if (config_parse("t", text, strlen(text), &report, &config) != 0)
-		fail_msg("'%s' is refused: %s", text, report.faults[0]);
-}
 
 /* A command line without the program's name; NULL behind the last word. */
 static int load(const char *const *words)
 {
 	char *argv[64] = {NULL};
 	int argc = 1;
-	drop();
+	parsed_drop();
 	argv[0] = strdup("shardvpn");
 	for (; words[argc - 1]; argc++)
 		argv[argc] = strdup(words[argc - 1]);
@@ -62,7 +46,7 @@ static int make_dir(void **state)
 static int remove_dir(void **state)
 {
 	(void)state;
-	drop();
+	parsed_drop();
 	return chdir("/") == 0 ? rmdir(dir) : -1;
 }
 
@@ -92,7 +76,7 @@ static const char *pushes(void)
 static void defaults_are_those_of_2_6(void **state)
 {
 	(void)state;
-	parse("dev tun\ntopology subnet\nserver 10.8.0.0 255.255.255.0\n" FILES);
+	parsed_accepted("dev tun\ntopology subnet\nserver 10.8.0.0 255.255.255.0\n" FILES);
 	assert_int_equal(config->listen.port, 1194);
 	assert_int_equal(config->tun_mtu, 1500);
 	assert_int_equal(config->mssfix_mode, MSSFIX_MTU);
@@ -144,7 +128,7 @@ static void server_gives_addresses_by_topology(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		snprintf(text, sizeof(text), "dev tun\n%s\n" FILES, cases[i].lines);
-		parse(text);
+		parsed_accepted(text);
 		assert_addr(&config->ifconfig_local, cases[i].local);
 		assert_addr(&config->ifconfig_remote, cases[i].remote);
 		assert_int_equal(config->ifconfig_bits, cases[i].bits);
@@ -159,24 +143,25 @@ static void server_gives_addresses_by_topology(void **state)
 static void server_routes_its_network_without_a_subnet(void **state)
 {
 	(void)state;
-	parse("dev tun\nserver 10.8.0.0 255.255.255.0\nroute 192.168.1.0 255.255.255.0\n" FILES);
+	parsed_accepted(
+		"dev tun\nserver 10.8.0.0 255.255.255.0\nroute 192.168.1.0 255.255.255.0\n" FILES);
 	assert_int_equal(config->route_count, 2);
 	assert_addr(&config->routes[1].net.addr, "10.8.0.0");
 	assert_int_equal(config->routes[1].net.bits, 24);
 	assert_int_equal(config->routes[1].kind, ROUTE_GATEWAY_VPN);
 	assert_int_equal(config->route_gateway.family, 0);
-	parse("dev tun\ntopology subnet\nserver 10.8.0.0 255.255.255.0\n" FILES);
+	parsed_accepted("dev tun\ntopology subnet\nserver 10.8.0.0 255.255.255.0\n" FILES);
 	assert_int_equal(config->route_count, 0);
 	assert_addr(&config->route_gateway, "10.8.0.2");
-	parse("dev tun\ntopology subnet\nserver 10.8.0.0 255.255.255.0\nroute-gateway "
-	      "10.8.0.9\n" FILES);
+	parsed_accepted("dev tun\ntopology subnet\nserver 10.8.0.0 255.255.255.0\nroute-gateway "
+			"10.8.0.9\n" FILES);
 	assert_addr(&config->route_gateway, "10.8.0.9");
 }
 
 static void server_without_pool_has_addresses_only(void **state)
 {
 	(void)state;
-	parse("dev tun\ntopology subnet\nserver 10.8.0.0 255.255.255.0 nopool\n" FILES);
+	parsed_accepted("dev tun\ntopology subnet\nserver 10.8.0.0 255.255.255.0 nopool\n" FILES);
 	assert_false(config->has_pool);
 	assert_addr(&config->ifconfig_local, "10.8.0.1");
 }
@@ -197,7 +182,7 @@ static void server_ipv6_places_its_pool(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		snprintf(text, sizeof(text), "dev tun\nserver-ipv6 %s\n" FILES, cases[i].net);
-		parse(text);
+		parsed_accepted(text);
 		assert_true(config->is_server && config->is_tls_server);
 		assert_false(config->has_pool);
 		assert_true(config->has_pool6);
@@ -213,10 +198,11 @@ static void server_ipv6_places_its_pool(void **state)
 static void server_written_out_is_the_same(void **state)
 {
 	(void)state;
-	parse("mode server\ntls-server\ndev tun1\ntopology subnet\nifconfig 10.20.0.1 "
-	      "255.255.252.0\n"
-	      "ifconfig-pool 10.20.0.50 10.20.3.250\npush \"topology subnet\"\n"
-	      "ifconfig-ipv6 fd00::1/64 fd00::2\nifconfig-ipv6-pool fd00::100/64\n" FILES);
+	parsed_accepted(
+		"mode server\ntls-server\ndev tun1\ntopology subnet\nifconfig 10.20.0.1 "
+		"255.255.252.0\n"
+		"ifconfig-pool 10.20.0.50 10.20.3.250\npush \"topology subnet\"\n"
+		"ifconfig-ipv6 fd00::1/64 fd00::2\nifconfig-ipv6-pool fd00::100/64\n" FILES);
 	assert_addr(&config->ifconfig_local, "10.20.0.1");
 	assert_int_equal(config->ifconfig_bits, 22);
 	assert_addr(&config->pool_end, "10.20.3.250");
@@ -224,8 +210,8 @@ static void server_written_out_is_the_same(void **state)
 	assert_int_equal(config->pool_bits, 22);
 	assert_addr(&config->pool6_base, "fd00::100");
 	assert_string_equal(pushes(), "topology subnet");
-	parse("mode server\ntls-server\ndev tun\nifconfig 10.3.0.1 10.3.0.2\n"
-	      "ifconfig-pool 10.3.0.4 10.3.0.251\n" FILES);
+	parsed_accepted("mode server\ntls-server\ndev tun\nifconfig 10.3.0.1 10.3.0.2\n"
+			"ifconfig-pool 10.3.0.4 10.3.0.251\n" FILES);
 	assert_addr(&config->ifconfig_remote, "10.3.0.2");
 	assert_int_equal(config->ifconfig_bits, 0);
 }
@@ -233,13 +219,13 @@ static void server_written_out_is_the_same(void **state)
 static void keepalive_doubles_for_the_server(void **state)
 {
 	(void)state;
-	parse("keepalive 10 120\ndev tun\nserver-ipv6 fd00::/64\ntopology subnet\n"
-	      "server 10.8.0.0 255.255.255.0\npush \"ping 1\"\n" FILES);
+	parsed_accepted("keepalive 10 120\ndev tun\nserver-ipv6 fd00::/64\ntopology subnet\n"
+			"server 10.8.0.0 255.255.255.0\npush \"ping 1\"\n" FILES);
 	assert_int_equal(config->ping_s, 10);
 	assert_int_equal(config->ping_restart_s, 240);
 	assert_string_equal(pushes(), "ping 1,tun-ipv6,route-gateway 10.8.0.1,topology subnet,"
 				      "ping 10,ping-restart 120");
-	parse("ping 20\nping-restart 120\ndev tun\nserver-ipv6 fd00::/64\n" FILES);
+	parsed_accepted("ping 20\nping-restart 120\ndev tun\nserver-ipv6 fd00::/64\n" FILES);
 	assert_int_equal(config->ping_s, 20);
 	assert_int_equal(config->ping_restart_s, 120);
 	assert_string_equal(pushes(), "tun-ipv6");

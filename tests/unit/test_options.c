@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "config/config.h"
 #include "config/directive.h"
+#include "tests/support/parsed.h"
 
 /* The least that makes a server; its lines come first, so a case's line has this number: */
 #define BASE                                                                                       \
@@ -17,27 +17,11 @@
 	"key s.key\nkeepalive 10 60\n"
 #define CASE_LINE "8"
 
-static struct config_report report;
-static struct config *config;
-
-static void drop(void)
-{
-	config_free(config);
-	config_report_fini(&report);
-	config = NULL;
-}
-
-static int parse(const char *text)
-{
-	drop();
-	return config_parse("t", text, strlen(text), &report, &config);
-}
-
 static int parse_behind_base(const char *lines)
 {
 	char text[4096];
 	snprintf(text, sizeof(text), BASE "%s\n", lines);
-	return parse(text);
+	return parsed_from(text);
 }
 
 /* The configuration with `lines` behind the base, which must be accepted. */
@@ -62,13 +46,6 @@ static const char *refused(const char *lines)
 	if (strncmp(report.faults[0], prefix, strlen(prefix)) != 0)
 		fail_msg("'%s' is refused elsewhere: %s", lines, report.faults[0]);
 	return report.faults[0] + strlen(prefix);
-}
-
-static int tear_down(void **state)
-{
-	(void)state;
-	drop();
-	return 0;
 }
 
 static void table_is_sorted_and_complete(void **state)
@@ -808,5 +785,5 @@ int main(void)
 		cmocka_unit_test(a_server_that_floats_is_accepted),
 		cmocka_unit_test(many_lines_are_kept_in_order),
 	};
-	return cmocka_run_group_tests(tests, NULL, tear_down);
+	return cmocka_run_group_tests(tests, NULL, parsed_tear_down);
 }

@@ -8,20 +8,16 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/capability.h>
 #include <linux/if_tun.h>
 #include <poll.h>
-#include <pthread.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "tests/support/netns.h"
+#include "tests/support/process.h"
 #include "tun/tun.h"
 
 static void opens_as_many_queues_as_asked(void **state)
@@ -185,23 +181,14 @@ static void device_of_a_running_process_is_not_shared(void **state)
 	close(fd);
 }
 
-static void *close_later(void *arg)
-{
-	struct timespec wait = {.tv_nsec = 150000000};
-	nanosleep(&wait, NULL);
-	close(*(int *)arg);
-	return NULL;
-}
-
 static void device_that_becomes_free_is_waited_for(void **state)
 {
 	(void)state;
 	struct tun t;
 	char why[256];
-	pthread_t thread;
 
 	int fd = other_queue("vpn9", IFF_MULTI_QUEUE);
-	assert_int_equal(pthread_create(&thread, NULL, close_later, &fd), 0);
+	pthread_t thread = process_close_later(&fd);
 	assert_int_equal(tun_open("vpn9", 2, &t, why, sizeof(why)), 0);
 	assert_false(t.was_there);
 	pthread_join(thread, NULL);
@@ -209,27 +196,12 @@ static void device_that_becomes_free_is_waited_for(void **state)
 	assert_int_equal(if_nametoindex("vpn9"), 0);
 }
 
-/* Run `check` in a child; its return value is the exit code. */
-static void in_child(int (*check)(void))
-{
-	int status;
-
-	fflush(stdout);
-	pid_t child = fork();
-	if (child == 0)
-		_exit(check());
-	assert_int_equal(waitpid(child, &status, 0), child);
-	assert_int_equal(status, 0);
-}
-
 static int open_without_capability(void)
 {
-	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
-	struct __user_cap_data_struct none[2] = {{0}};
 	struct tun t;
 	char why[256] = "";
 
-	if (syscall(SYS_capset, &head, none) != 0)
+	if (!process_drop_capabilities())
 		return 3;
 	if (tun_open("vpn9", 1, &t, why, sizeof(why)) != -EPERM)
 		return 1;
@@ -239,7 +211,7 @@ static int open_without_capability(void)
 static void missing_capability_is_explained(void **state)
 {
 	(void)state;
-	in_child(open_without_capability);
+	process_in_child(open_without_capability);
 }
 
 static int open_without_node(void)
@@ -259,7 +231,7 @@ static int open_without_node(void)
 static void missing_node_is_explained(void **state)
 {
 	(void)state;
-	in_child(open_without_node);
+	process_in_child(open_without_node);
 }
 
 int main(void)

@@ -8,19 +8,15 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/capability.h>
 #include <net/if.h>
 #include <poll.h>
-#include <pthread.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "tests/support/netns.h"
+#include "tests/support/process.h"
 #include "workers/udp.h"
 
 static int open_on(const char *host, uint16_t port, enum listen_family family, unsigned workers,
@@ -153,24 +149,15 @@ static void port_of_another_process_is_explained(void **state)
 	close(fd);
 }
 
-static void *close_later(void *arg)
-{
-	struct timespec wait = {.tv_nsec = 150000000};
-	nanosleep(&wait, NULL);
-	close(*(int *)arg);
-	return NULL;
-}
-
 static void port_that_becomes_free_is_waited_for(void **state)
 {
 	(void)state;
 	struct udp_group g;
 	char why[256];
 	uint16_t port;
-	pthread_t thread;
 
 	int fd = stranger(false, &port);
-	assert_int_equal(pthread_create(&thread, NULL, close_later, &fd), 0);
+	pthread_t thread = process_close_later(&fd);
 	assert_int_equal(open_on(NULL, port, LISTEN_IPV4, 2, &g, why), 0);
 	pthread_join(thread, NULL);
 	udp_group_close(&g);
@@ -199,25 +186,21 @@ static void impossible_addresses_are_explained(void **state)
 	}
 }
 
+static int open_low_port(void)
+{
+	struct udp_group g;
+	char why[256];
+
+	if (!process_drop_capabilities())
+		return 2;
+	int error = open_on(NULL, 80, LISTEN_IPV4, 1, &g, why);
+	return error == -EACCES && strstr(why, "CAP_NET_BIND_SERVICE") ? 0 : 1;
+}
+
 static void low_port_without_privilege_is_explained(void **state)
 {
 	(void)state;
-	int status;
-
-	fflush(stdout);
-	pid_t child = fork();
-	if (child == 0) {
-		struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
-		struct __user_cap_data_struct none[2] = {{0}};
-		struct udp_group g;
-		char why[256];
-		if (syscall(SYS_capset, &head, none) != 0)
-			_exit(2);
-		int error = open_on(NULL, 80, LISTEN_IPV4, 1, &g, why);
-		_exit(error == -EACCES && strstr(why, "CAP_NET_BIND_SERVICE") ? 0 : 1);
-	}
-	assert_int_equal(waitpid(child, &status, 0), child);
-	assert_int_equal(status, 0);
+	process_in_child(open_low_port);
 }
 
 static union sockaddr_any address(const char *text, uint16_t port, uint32_t scope)
