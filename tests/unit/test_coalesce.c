@@ -6,129 +6,8 @@
 #include <cmocka.h>
 
 #include <linux/virtio_net.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "tests/support/made_packet.h"
-#include "tun/coalesce.h"
-#include "tun/segment.h"
-
-#define ALL	    (TUN_OFFLOAD_TCP4 | TUN_OFFLOAD_TCP6 | TUN_OFFLOAD_ECN | TUN_OFFLOAD_UDP)
-#define FLAG_FIN    0x01
-#define FLAG_SYN    0x02
-#define FLAG_PSH    0x08
-#define FLAG_ACK    0x10
-#define FLAG_URG    0x20
-#define FLAG_CWR    0x80
-#define HOME_LEN    (VIRTIO_LEN + 2048)
-#define COUNT_OF(a) (sizeof(a) / sizeof((a)[0]))
-
-/* A batch of packets in buffers of their own, and copies of what they were. */
-struct lot {
-	struct coalesce_item items[COALESCE_BATCH];
-	uint8_t *homes[COALESCE_BATCH];
-	uint8_t *were[COALESCE_BATCH];
-	uint32_t lens[COALESCE_BATCH];
-	unsigned count;
-};
-
-static void lot_add_bytes(struct lot *l, const uint8_t *packet, uint32_t len)
-{
-	unsigned i = l->count++;
-	assert_true(i < COALESCE_BATCH);
-	l->homes[i] = malloc(VIRTIO_LEN + len);
-	l->were[i] = malloc(len + 1);
-	assert_non_null(l->homes[i]);
-	assert_non_null(l->were[i]);
-	memset(l->homes[i], 0xa5, VIRTIO_LEN);
-	if (len > 0) {
-		memcpy(l->homes[i] + VIRTIO_LEN, packet, len);
-		memcpy(l->were[i], packet, len);
-	}
-	l->lens[i] = len;
-	l->items[i] = (struct coalesce_item){.data = l->homes[i] + VIRTIO_LEN, .len = len};
-}
-
-static void lot_add(struct lot *l, const struct made_packet *m)
-{
-	uint8_t packet[HOME_LEN];
-	lot_add_bytes(l, packet, made_write(m, packet));
-}
-
-static void lot_fini(struct lot *l)
-{
-	for (unsigned i = 0; i < l->count; i++) {
-		free(l->homes[i]);
-		free(l->were[i]);
-	}
-}
-
-/* The pieces of a frame behind each other, as the kernel sees them. */
-static uint32_t gather(const struct lot *l, unsigned head, uint8_t *out)
-{
-	uint32_t len = 0;
-	for (uint8_t i = (uint8_t)head; i != COALESCE_NONE; i = l->items[i].next) {
-		assert_int_equal(l->items[i].first, head);
-		memcpy(out + len, l->items[i].data, l->items[i].len);
-		len += l->items[i].len;
-	}
-	return len;
-}
-
-/* Splitting the frame that item `head` begins gives back its packets. */
-static void check_frame(const struct lot *l, unsigned head)
-{
-	uint8_t *frame = malloc(VIRTIO_LEN + 65536), *out = malloc(65536);
-	struct super_packet s;
-
-	assert_non_null(frame);
-	assert_non_null(out);
-	uint32_t len = gather(l, head, frame);
-	if (l->items[head].next == COALESCE_NONE) {
-		static const uint8_t nothing[VIRTIO_LEN];
-		assert_memory_equal(frame, nothing, VIRTIO_LEN);
-		assert_int_equal(len, VIRTIO_LEN + l->lens[head]);
-		assert_memory_equal(frame + VIRTIO_LEN, l->were[head], l->lens[head]);
-	} else {
-		unsigned n = 0;
-		assert_int_equal(super_packet_parse(frame, len, &s), DROP_NONE);
-		assert_true(s.count >= 2 && s.count <= 64 && s.len <= 65535);
-		for (uint8_t i = (uint8_t)head; i != COALESCE_NONE; i = l->items[i].next) {
-			super_packet_split(&s, n, 1, out, s.header_len + s.payload_len);
-			assert_int_equal(super_packet_segment_len(&s, n++), l->lens[i]);
-			assert_memory_equal(out, l->were[i], l->lens[i]);
-		}
-		assert_int_equal(n, s.count);
-	}
-	free(frame);
-	free(out);
-}
-
-/* Coalesce; each frame is what it was made of. Returns the count of frames. */
-static unsigned lot_coalesce(struct lot *l, uint32_t offloads)
-{
-	unsigned frames = coalesce(l->items, l->count, offloads), seen = 0;
-
-	for (unsigned i = 0; i < l->count; i++) {
-		assert_true(l->items[i].first <= i);
-		assert_true(l->items[i].next == COALESCE_NONE || l->items[i].next > i);
-		if (l->items[i].first != i)
-			continue;
-		check_frame(l, i);
-		seen++;
-	}
-	assert_int_equal(frames, seen);
-	return frames;
-}
-
-/* Segment `i` of a flow of whole segments. */
-static struct made_packet nth(const struct made_packet *flow, unsigned i)
-{
-	struct made_packet m = *flow;
-	m.seq += i * flow->payload_len;
-	m.id = (uint16_t)(m.id + i);
-	return m;
-}
+#include "tests/support/lot.h"
 
 static const struct made_packet flows[] = {
 	{.flags = FLAG_ACK, .payload_len = 500, .id = 0xfffe, .seq = 0xffffff00},
@@ -147,10 +26,10 @@ static void segments_of_a_flow_become_one_frame(void **state)
 		for (unsigned n = 1; n <= 40; n += 3) {
 			struct lot l = {0};
 			for (unsigned i = 0; i < n; i++) {
-				struct made_packet m = nth(&flows[f], i);
+				struct made_packet m = lot_nth(&flows[f], i);
 				lot_add(&l, &m);
 			}
-			assert_int_equal(lot_coalesce(&l, ALL), 1);
+			assert_int_equal(lot_coalesce(&l, LOT_OFFLOADS), 1);
 			lot_fini(&l);
 		}
 	}
@@ -164,14 +43,204 @@ static void interleaved_flows_do_not_disturb_each_other(void **state)
 		for (unsigned i = 0; i < 64; i++) {
 			struct made_packet m = flows[i % count % COUNT_OF(flows)];
 			m.port = (uint16_t)(1000 + i % count);
-			m = nth(&m, i / count);
+			m = lot_nth(&m, i / count);
 			lot_add(&l, &m);
 		}
 		/* A flow of 64 times 1348 bytes does not fit one frame, at the third place. */
-		unsigned frames = lot_coalesce(&l, ALL);
+		unsigned frames = lot_coalesce(&l, LOT_OFFLOADS);
 		assert_int_equal(frames, count);
 		lot_fini(&l);
 	}
+}
+
+/* RFC 6864: the only difference that a merge and a split may make. */
+static void id_of_what_cannot_be_fragmented_may_stand_still(void **state)
+{
+	(void)state;
+	for (int is_udp = 0; is_udp < 2; is_udp++) {
+		struct lot l = {.is_id_free = true};
+		for (unsigned i = 0; i < 5; i++) {
+			struct made_packet m = {.is_udp = is_udp,
+						.is_atomic = true,
+						.flags = FLAG_ACK,
+						.payload_len = 50,
+						.seq = 50 * i};
+			lot_add(&l, &m);
+		}
+		assert_int_equal(lot_coalesce(&l, LOT_OFFLOADS), 1);
+		lot_fini(&l);
+	}
+}
+
+/* Neither way of counting turns into the other within a frame. */
+static void ids_count_in_one_way(void **state)
+{
+	(void)state;
+	static const uint16_t ids[6] = {7, 7, 8, 9, 9, 9};
+	struct lot l = {.is_id_free = true};
+
+	for (unsigned i = 0; i < 6; i++) {
+		struct made_packet m = {
+			.is_udp = true, .is_atomic = true, .payload_len = 50, .id = ids[i]};
+		lot_add(&l, &m);
+	}
+	assert_int_equal(lot_coalesce(&l, LOT_OFFLOADS), 3);
+	lot_fini(&l);
+}
+
+static void frame_is_no_longer_than_ip_allows(void **state)
+{
+	(void)state;
+	static const struct {
+		struct made_packet flow;
+		unsigned in_first;
+	} rows[] = {
+		{{.flags = FLAG_ACK, .payload_len = 1348}, 48},
+		{{.flags = FLAG_ACK, .payload_len = 1023}, 64},
+		{{.flags = FLAG_ACK, .payload_len = 1024}, 63},
+		{{.is_ipv6 = true, .flags = FLAG_ACK, .payload_len = 1400}, 46},
+		{{.is_udp = true, .payload_len = 1472}, 44},
+	};
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
+		struct lot l = {0};
+		for (unsigned j = 0; j < COALESCE_BATCH; j++) {
+			struct made_packet m = lot_nth(&rows[i].flow, j);
+			lot_add(&l, &m);
+		}
+		assert_int_equal(lot_coalesce(&l, LOT_OFFLOADS), rows[i].in_first < 64 ? 2 : 1);
+		assert_int_equal(l.items[rows[i].in_first - 1].next, COALESCE_NONE);
+		lot_fini(&l);
+	}
+}
+
+static void header_of_a_frame_says_what_the_kernel_wants(void **state)
+{
+	(void)state;
+	static const struct {
+		struct made_packet flow;
+		struct virtio_net_hdr virtio;
+	} rows[] = {
+		{{.flags = FLAG_ACK, .payload_len = 100, .option = 1},
+		 {.flags = 1,
+		  .gso_type = 1,
+		  .hdr_len = 52,
+		  .gso_size = 100,
+		  .csum_start = 20,
+		  .csum_offset = 16}},
+		{{.is_ipv6 = true, .flags = FLAG_ACK, .payload_len = 7},
+		 {.flags = 1,
+		  .gso_type = 4,
+		  .hdr_len = 60,
+		  .gso_size = 7,
+		  .csum_start = 40,
+		  .csum_offset = 16}},
+		{{.is_udp = true, .payload_len = 8},
+		 {.flags = 1,
+		  .gso_type = 5,
+		  .hdr_len = 28,
+		  .gso_size = 8,
+		  .csum_start = 20,
+		  .csum_offset = 6}},
+		{{.is_udp = true, .is_ipv6 = true, .payload_len = 9},
+		 {.flags = 1,
+		  .gso_type = 5,
+		  .hdr_len = 48,
+		  .gso_size = 9,
+		  .csum_start = 40,
+		  .csum_offset = 6}},
+	};
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
+		struct lot l = {0};
+		for (unsigned j = 0; j < 3; j++) {
+			struct made_packet m = lot_nth(&rows[i].flow, j);
+			m.flags |= j == 2 && !m.is_udp ? FLAG_PSH : 0;
+			lot_add(&l, &m);
+		}
+		assert_int_equal(lot_coalesce(&l, LOT_OFFLOADS), 1);
+		assert_memory_equal(l.items[0].data, &rows[i].virtio, VIRTIO_LEN);
+
+		const uint8_t *packet = l.items[0].data + VIRTIO_LEN;
+		uint32_t at = rows[i].virtio.csum_start, header = rows[i].virtio.hdr_len;
+		uint32_t len = header - at + 3 * rows[i].virtio.gso_size;
+		assert_int_equal(made_get16(packet + at + rows[i].virtio.csum_offset),
+				 made_pseudo_sum(packet, len));
+		assert_int_equal(made_get16(packet + (at == 20 ? 2 : 4)),
+				 at == 20 ? len + 20 : len);
+		if (!rows[i].flow.is_udp)
+			assert_int_equal(packet[at + 13], FLAG_ACK | FLAG_PSH);
+		lot_fini(&l);
+	}
+}
+
+static void only_what_the_device_takes_is_merged(void **state)
+{
+	(void)state;
+	static const struct {
+		uint32_t offloads;
+		unsigned frames; /* of two packets each of TCP and UDP, version 4 and 6 */
+	} rows[] = {
+		{0, 8},
+		{TUN_OFFLOAD_ECN, 8},
+		{TUN_OFFLOAD_TCP4, 7},
+		{TUN_OFFLOAD_TCP6, 7},
+		{TUN_OFFLOAD_UDP, 6},
+		{TUN_OFFLOAD_TCP4 | TUN_OFFLOAD_TCP6, 6},
+		{LOT_OFFLOADS, 4},
+	};
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
+		struct lot l = {0};
+		for (unsigned j = 0; j < 8; j++) {
+			struct made_packet m = {.is_udp = j & 1,
+						.is_ipv6 = j & 2,
+						.flags = FLAG_ACK,
+						.payload_len = 30};
+			m = lot_nth(&m, j / 4);
+			lot_add(&l, &m);
+		}
+		assert_int_equal(lot_coalesce(&l, rows[i].offloads), rows[i].frames);
+		lot_fini(&l);
+	}
+}
+
+/* Flows that differ in a single part of their name, and lie in turns. */
+static void flows_are_told_apart_by_all_of_their_name(void **state)
+{
+	(void)state;
+	static const struct {
+		bool is_ipv6;
+		uint8_t at;
+	} rows[] = {{false, 12}, {false, 15}, {false, 16}, {false, 19}, {false, 20}, {false, 23},
+		    {true, 8},	 {true, 23},  {true, 24},  {true, 39},	{true, 40},  {true, 43}};
+
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
+		struct lot l = {0};
+		for (unsigned j = 0; j < 8; j++) {
+			struct made_packet m = {
+				.is_ipv6 = rows[i].is_ipv6, .flags = FLAG_ACK, .payload_len = 30};
+			uint8_t packet[LOT_PACKET_MAX];
+			m = lot_nth(&m, j / 2);
+			uint32_t len = made_write(&m, packet);
+			packet[rows[i].at] ^= j & 1;
+			made_finish(packet, len);
+			lot_add_bytes(&l, packet, len);
+		}
+		assert_int_equal(lot_coalesce(&l, LOT_OFFLOADS), 2);
+		lot_fini(&l);
+	}
+}
+
+static void batch_of_none_or_of_64_flows(void **state)
+{
+	(void)state;
+	struct lot l = {0};
+
+	assert_int_equal(coalesce(l.items, 0, LOT_OFFLOADS), 0);
+	for (unsigned i = 0; i < COALESCE_BATCH; i++) {
+		struct made_packet m = {.is_udp = true, .payload_len = 64, .port = (uint16_t)i};
+		lot_add(&l, &m);
+	}
+	assert_int_equal(lot_coalesce(&l, LOT_OFFLOADS), COALESCE_BATCH);
+	lot_fini(&l);
 }
 
 int main(void)
@@ -179,6 +248,13 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(segments_of_a_flow_become_one_frame),
 		cmocka_unit_test(interleaved_flows_do_not_disturb_each_other),
+		cmocka_unit_test(id_of_what_cannot_be_fragmented_may_stand_still),
+		cmocka_unit_test(ids_count_in_one_way),
+		cmocka_unit_test(frame_is_no_longer_than_ip_allows),
+		cmocka_unit_test(header_of_a_frame_says_what_the_kernel_wants),
+		cmocka_unit_test(only_what_the_device_takes_is_merged),
+		cmocka_unit_test(flows_are_told_apart_by_all_of_their_name),
+		cmocka_unit_test(batch_of_none_or_of_64_flows),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
