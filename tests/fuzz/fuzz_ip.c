@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The MSS clamp on rubbish: changes at most option values and the checksum, keeps the checksum's
- * error as it was, and changes nothing the second time. */
+ * error as it was, and changes nothing the second time. And what its sender would be told if it
+ * were too big. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -8,6 +9,7 @@
 #include <string.h>
 
 #include "tun/ip.h"
+#include "tun/too_big.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
@@ -43,6 +45,28 @@ static void check_addresses(const uint8_t *data, uint32_t len)
 	(void)ip_is_link_local(&source);
 }
 
+/* An answer, if any, is a packet to the sender that quotes what it answers. */
+static void check_too_big(const uint8_t *data, uint32_t len)
+{
+	static const struct ip_addr from[2] = {{.family = 4, .bytes = {10, 8, 0, 1}},
+					       {.family = 6, .bytes = {0xfd, [15] = 1}}};
+	uint8_t *out = malloc(TOO_BIG_MAX);
+	struct ip_addr to, sender;
+
+	require(out != NULL);
+	for (int i = 0; i < 2; i++) {
+		uint32_t n = too_big_write(out, data, len, 1300, &from[i]);
+		uint32_t head = i == 0 ? 28 : 48;
+		if (n == 0)
+			continue;
+		require(n > head && n <= TOO_BIG_MAX && n <= head + len);
+		require(memcmp(out + head, data, n - head) == 0);
+		require(ip_source(data, len, &sender) && ip_destination(out, n, &to) &&
+			ip_addr_equal(&sender, &to));
+	}
+	free(out);
+}
+
 /* A valid checksum sums up to nothing; so the sum over the header and what follows stays. */
 static void check_changes(const uint8_t *before, const uint8_t *after, uint32_t len)
 {
@@ -65,6 +89,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	uint8_t *once = malloc(len ? len : 1), *twice = malloc(len ? len : 1);
 	require(once && twice);
 	check_addresses(data, (uint32_t)len);
+	check_too_big(data, (uint32_t)len);
 	memcpy(once, data, len);
 	ip_clamp_mss(once, (uint32_t)len, MSS4, MSS6);
 	check_changes(data, once, (uint32_t)len);
