@@ -24,6 +24,7 @@
 #include "server/worker_set.h"
 #include "workers/mailbox.h"
 #include "workers/route_table.h"
+#include "workers/udp_path.h"
 
 struct gateway {
 	const struct config *config;
@@ -117,6 +118,14 @@ static int open_sockets(struct gateway *g, char *why, size_t why_len)
 			 "between threads, which is slower",
 			 strerror(-err));
 	return 0;
+}
+
+static int set_mtu_discovery(struct gateway *g, char *why, size_t why_len)
+{
+	int err = udp_path_discover(&g->group, g->config->mtu_disc);
+	if (err != 0)
+		snprintf(why, why_len, "mtu-disc cannot be set: %s", strerror(-err));
+	return err;
 }
 
 static int open_observer(struct gateway *g, char *why, size_t why_len)
@@ -259,8 +268,8 @@ typedef int (*step_fn)(struct gateway *g, char *why, size_t why_len);
 /* What fails most often comes before the device, so that a second start leaves the routes of the
  * first alone; the metrics may listen on the device's address. */
 static const step_fn new_steps[] = {
-	look_up_user, check_limits,  start_launcher, load_keys,	   open_sockets, open_device,
-	log_socket,   open_observer, open_files,     give_up_root, NULL,
+	look_up_user, check_limits, start_launcher, load_keys,	open_sockets, set_mtu_discovery,
+	open_device,  log_socket,   open_observer,  open_files, give_up_root, NULL,
 };
 static const step_fn run_steps[] = {make_tables, make_acceptor, start_threads, detach_scripts,
 				    NULL};

@@ -7,6 +7,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "workers/udp.h"
+
 /* What a mapped address means: the kernel keeps the MTU of IPv4 paths with IPv4. */
 static void unmap(union sockaddr_any *a)
 {
@@ -67,5 +69,30 @@ int udp_path_mtu(const struct link_addr *l, const union sockaddr_any *bound, uin
 	if (error == 0)
 		error = mtu_of(fd, remote.sa.sa_family, mtu);
 	close(fd);
+	return error;
+}
+
+static int set_discover(int fd, int family, enum mtu_disc disc)
+{
+	static const int for4[] = {[MTU_DISC_NO] = IP_PMTUDISC_DONT,
+				   [MTU_DISC_MAYBE] = IP_PMTUDISC_WANT,
+				   [MTU_DISC_YES] = IP_PMTUDISC_DO};
+	static const int for6[] = {[MTU_DISC_NO] = IPV6_PMTUDISC_DONT,
+				   [MTU_DISC_MAYBE] = IPV6_PMTUDISC_WANT,
+				   [MTU_DISC_YES] = IPV6_PMTUDISC_DO};
+	/* On a dual-stack socket both count: the first for mapped addresses. */
+	if (setsockopt(fd, IPPROTO_IP, IP_MTU_DISCOVER, &for4[disc], sizeof(for4[disc])) != 0)
+		return -errno;
+	if (family == AF_INET6 &&
+	    setsockopt(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, &for6[disc], sizeof(for6[disc])) != 0)
+		return -errno;
+	return 0;
+}
+
+int udp_path_discover(const struct udp_group *g, enum mtu_disc disc)
+{
+	int error = 0;
+	for (unsigned i = 0; error == 0 && disc != MTU_DISC_SYSTEM && i < g->count; i++)
+		error = set_discover(g->fds[i], g->local.sa.sa_family, disc);
 	return error;
 }

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "tests/support/netns.h"
+#include "workers/udp.h"
 #include "workers/udp_path.h"
 
 /* "192.0.2.7", "::ffff:192.0.2.7" (stays mapped) or "2001:db8::7". */
@@ -98,6 +99,46 @@ static void without_a_route_nothing_is_said(void **state)
 	}
 }
 
+static int option(int fd, int level, int name)
+{
+	int value = -1;
+	socklen_t len = sizeof(value);
+	assert_int_equal(getsockopt(fd, level, name, &value, &len), 0);
+	return value;
+}
+
+static void discovery_is_set_on_every_socket(void **state)
+{
+	static const struct {
+		enum mtu_disc disc;
+		int value; /* in both families */
+	} rows[] = {
+		{MTU_DISC_YES, IP_PMTUDISC_DO},	    {MTU_DISC_NO, IP_PMTUDISC_DONT},
+		{MTU_DISC_MAYBE, IP_PMTUDISC_WANT}, {MTU_DISC_SYSTEM, IP_PMTUDISC_WANT},
+		{MTU_DISC_YES, IP_PMTUDISC_DO},	    {MTU_DISC_SYSTEM, IP_PMTUDISC_DO},
+	};
+	static const enum listen_family families[] = {LISTEN_IPV4, LISTEN_IPV6_DUAL};
+	(void)state;
+	for (size_t f = 0; f < 2; f++) {
+		struct listen_spec spec = {.family = families[f]};
+		struct udp_group g;
+		char why[256];
+		assert_int_equal(udp_group_open(&spec, 2, 0, 0, &g, why, sizeof(why)), 0);
+		for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+			assert_int_equal(udp_path_discover(&g, rows[i].disc), 0);
+			for (unsigned s = 0; s < g.count; s++) {
+				assert_int_equal(option(g.fds[s], IPPROTO_IP, IP_MTU_DISCOVER),
+						 rows[i].value);
+				if (families[f] != LISTEN_IPV4)
+					assert_int_equal(
+						option(g.fds[s], IPPROTO_IPV6, IPV6_MTU_DISCOVER),
+						rows[i].value);
+			}
+		}
+		udp_group_close(&g);
+	}
+}
+
 int main(void)
 {
 	const char *why = netns_enter();
@@ -109,6 +150,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_route_says_its_mtu),
 		cmocka_unit_test(without_a_route_nothing_is_said),
+		cmocka_unit_test(discovery_is_set_on_every_socket),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
