@@ -32,7 +32,8 @@ ADMIN_SEES = {'workers/messages.h', 'workers/counters.h', 'workers/mailbox.h', '
 WALLS = [
     (r'liburing', r'workers/io_uring(_\w+)?\.[ch]$'),
     (r'ck_', r'(workers/(mailbox|route_table(_\w+)?)\.c|server/admin/observer\.c)$'),
-    (r'linux/(bpf|filter)\.h', r'workers/steering(_\w+)?\.c$'),
+    (r'linux/filter\.h', r'workers/steering(_\w+)?\.c$'),
+    (r'linux/bpf\.h', r'workers/tun_steering(_\w+)?\.c$'),
     (r'intel-ipsec-mb', r'crypto/aead_mb\.c$'),
     (r'openssl/', r'(crypto/\w+|server/control/(tls|verify)\w*)\.[ch]$'),
     (r'event2/|event\.h|evhttp', r'server/(?!control/)'),
