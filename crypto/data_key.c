@@ -27,6 +27,7 @@ struct batch {
 	struct data_segment *of[DATA_KEY_BATCH];
 	uint32_t packet_id[DATA_KEY_BATCH];
 	unsigned n;
+	uint64_t blocks, bytes; /* of the texts */
 };
 
 static void store_u32(uint8_t *p, uint32_t v)
@@ -96,66 +97,88 @@ static bool has_limit(const struct data_key *k)
 	return k->cipher != CIPHER_CHACHA20_POLY1305;
 }
 
-static bool is_seal_limit_reached(const struct data_key *k, uint32_t len)
+/* Packets + blocks that may still be sealed. */
+static uint64_t seal_room(const struct data_key *k)
 {
-	return has_limit(k) && k->sealed_packets + k->sealed_blocks + 1 + blocks(len) > AEAD_LIMIT;
+	return has_limit(k) ? AEAD_LIMIT - (k->sealed_packets + k->sealed_blocks) : UINT64_MAX;
 }
 
-/* Append one segment; head and packet-id stand in front of the tag, `aad` on them. */
-static void batch_add(struct batch *b, struct data_segment *of, uint8_t *aad, uint32_t aad_len,
-		      uint32_t text_len, const uint8_t iv[DATA_KEY_IV_LEN])
+/* Nothing here but `n` and the sums is set for all: an initialiser would clear some 4 KiB. */
+static void batch_init(struct batch *b)
+{
+	b->n = 0;
+	b->blocks = b->bytes = 0;
+}
+
+/* Append one segment: aad, which ends in the packet-id, the tag, and the text stand in a row. */
+static inline void batch_add(struct batch *b, struct data_segment *of, uint8_t *tag,
+			     uint32_t aad_len, uint32_t text_len, const uint8_t iv[DATA_KEY_IV_LEN])
 {
 	struct aead_segment *s = &b->aead[b->n];
-	s->aad = aad;
+	s->aad = tag - aad_len;
 	s->aad_len = aad_len;
-	s->tag = aad + aad_len;
-	s->text = s->tag + AEAD_TAG_LEN;
+	s->tag = tag;
+	s->text = tag + AEAD_TAG_LEN;
 	s->len = text_len;
-	memcpy(s->nonce, s->tag - PACKET_ID_LEN, PACKET_ID_LEN);
+	memcpy(s->nonce, tag - PACKET_ID_LEN, PACKET_ID_LEN);
 	memcpy(s->nonce + PACKET_ID_LEN, iv, DATA_KEY_IV_LEN);
-	b->packet_id[b->n] = load_u32(s->nonce);
 	b->of[b->n++] = of;
 }
 
-static enum drop seal_prepare(struct data_key *k, struct data_segment *seg, struct batch *b)
+/* P_DATA_V1 authenticates the packet-id only. */
+static inline uint32_t aad_len_of(bool is_v1)
+{
+	return is_v1 ? PACKET_ID_LEN : V2_HEAD_LEN + PACKET_ID_LEN;
+}
+
+static inline enum drop seal_prepare(struct data_key *k, struct data_segment *seg, struct batch *b,
+				     uint64_t room)
 {
 	uint32_t packet_id;
 	/* Receivers refuse an empty plaintext. */
 	if (seg->len == 0)
 		return DROP_SHORT;
-	if (is_seal_limit_reached(k, seg->len) || !send_counter_next(&k->counter, &packet_id))
+	uint64_t more = blocks(seg->len);
+	if (b->n + b->blocks + 1 + more > room || !send_counter_next(&k->counter, &packet_id))
 		return DROP_KEY_EXPIRED;
-	uint8_t *p = seg->data - data_key_overhead(k);
-	memcpy(p, k->head, k->head_len);
-	store_u32(p + k->head_len, packet_id);
-	/* P_DATA_V1 authenticates the packet-id only. */
 	bool is_v1 = k->head_len == V1_HEAD_LEN;
-	uint32_t aad_len = is_v1 ? PACKET_ID_LEN : V2_HEAD_LEN + PACKET_ID_LEN;
-	batch_add(b, seg, is_v1 ? p + V1_HEAD_LEN : p, aad_len, seg->len, k->seal_iv);
-	k->sealed_packets++;
-	k->sealed_blocks += blocks(seg->len);
-	k->sealed_bytes += seg->len;
+	uint8_t *tag = seg->data - AEAD_TAG_LEN;
+	store_u32(tag - PACKET_ID_LEN, packet_id);
+	/* Not one byte in front of the head: the datagram before this one may end there. */
+	if (is_v1)
+		tag[-PACKET_ID_LEN - V1_HEAD_LEN] = k->head[0];
+	else
+		memcpy(tag - PACKET_ID_LEN - V2_HEAD_LEN, k->head, V2_HEAD_LEN);
+	batch_add(b, seg, tag, aad_len_of(is_v1), seg->len, k->seal_iv);
+	b->blocks += more;
+	b->bytes += seg->len;
 	return DROP_NONE;
 }
 
 void data_key_seal(struct data_key *k, struct aead *a, struct data_segment *seg, unsigned n)
 {
 	struct batch b;
-	b.n = 0;
+	batch_init(&b);
 	assert(n <= DATA_KEY_BATCH);
+	uint64_t room = seal_room(k);
 	for (unsigned i = 0; i < n; i++)
-		seg[i].drop = seal_prepare(k, &seg[i], &b);
+		seg[i].drop = seal_prepare(k, &seg[i], &b, room);
+	k->sealed_packets += b.n;
+	k->sealed_blocks += b.blocks;
+	k->sealed_bytes += b.bytes;
 	aead_seal(a, k->cipher, k->seal_schedule, b.aead, b.n);
+	uint32_t overhead = data_key_overhead(k);
 	for (unsigned i = 0; i < b.n; i++) {
 		/* An engine that fails to seal makes its key unusable, and has used the id up. */
 		if (!b.aead[i].is_ok)
 			b.of[i]->drop = DROP_KEY_EXPIRED;
-		b.of[i]->data -= data_key_overhead(k);
-		b.of[i]->len += data_key_overhead(k);
+		b.of[i]->data -= overhead;
+		b.of[i]->len += overhead;
 	}
 }
 
-static enum drop open_prepare(const struct data_key *k, struct data_segment *seg, struct batch *b)
+static inline enum drop open_prepare(const struct data_key *k, struct data_segment *seg,
+				     struct batch *b)
 {
 	if (k->failed_tags > FAILED_MAX)
 		return DROP_KEY_EXPIRED;
@@ -170,17 +193,19 @@ static enum drop open_prepare(const struct data_key *k, struct data_segment *seg
 	uint32_t overhead = head_len + PACKET_ID_LEN + AEAD_TAG_LEN;
 	if (seg->len <= overhead)
 		return DROP_SHORT;
-	enum drop drop = replay_check(&k->replay, load_u32(seg->data + head_len));
+	uint32_t packet_id = load_u32(seg->data + head_len);
+	enum drop drop = replay_check(&k->replay, packet_id);
 	if (drop != DROP_NONE)
 		return drop;
-	batch_add(b, seg, is_v1 ? seg->data + V1_HEAD_LEN : seg->data,
-		  is_v1 ? PACKET_ID_LEN : V2_HEAD_LEN + PACKET_ID_LEN, seg->len - overhead,
-		  k->open_iv);
+	b->packet_id[b->n] = packet_id;
+	batch_add(b, seg, seg->data + head_len + PACKET_ID_LEN, aad_len_of(is_v1),
+		  seg->len - overhead, k->open_iv);
 	return DROP_NONE;
 }
 
-static enum drop open_finish(struct data_key *k, const struct aead_segment *s, uint32_t packet_id,
-			     uint64_t now_ms)
+/* One that was opened: is it the first of its id, and what is used of the key. */
+static inline enum drop open_finish(struct data_key *k, const struct aead_segment *s,
+				    uint32_t packet_id, uint64_t now_ms, struct batch *used)
 {
 	if (!s->is_ok) {
 		k->failed_tags++;
@@ -190,8 +215,8 @@ static enum drop open_finish(struct data_key *k, const struct aead_segment *s, u
 	if (drop != DROP_NONE)
 		return drop;
 	k->opened_packets++;
-	k->opened_blocks += blocks(s->len);
-	k->opened_bytes += s->len;
+	used->blocks += blocks(s->len);
+	used->bytes += s->len;
 	return DROP_NONE;
 }
 
@@ -199,18 +224,20 @@ void data_key_open(struct data_key *k, struct aead *a, struct data_segment *seg,
 		   uint64_t now_ms)
 {
 	struct batch b;
-	b.n = 0;
+	batch_init(&b);
 	assert(n <= DATA_KEY_BATCH);
 	for (unsigned i = 0; i < n; i++)
 		seg[i].drop = open_prepare(k, &seg[i], &b);
 	aead_open(a, k->cipher, k->open_schedule, b.aead, b.n);
 	for (unsigned i = 0; i < b.n; i++) {
-		b.of[i]->drop = open_finish(k, &b.aead[i], b.packet_id[i], now_ms);
+		b.of[i]->drop = open_finish(k, &b.aead[i], b.packet_id[i], now_ms, &b);
 		if (b.of[i]->drop != DROP_NONE)
 			continue;
 		b.of[i]->data = b.aead[i].text;
 		b.of[i]->len = b.aead[i].len;
 	}
+	k->opened_blocks += b.blocks;
+	k->opened_bytes += b.bytes;
 }
 
 unsigned data_key_overhead(const struct data_key *k)

@@ -114,14 +114,6 @@ enum drop replay_commit(struct replay *r, uint32_t id, uint64_t now_ms)
 	return DROP_NONE;
 }
 
-bool send_counter_next(struct send_counter *c, uint32_t *id)
-{
-	if (c->last == UINT32_MAX)
-		return false;
-	*id = ++c->last;
-	return true;
-}
-
 bool send_counter_is_nearly_used(const struct send_counter *c)
 {
 	return c->last >= PACKET_ID_RENEGOTIATE;

@@ -44,7 +44,14 @@ enum drop replay_check(const struct replay *r, uint32_t id);
 enum drop replay_commit(struct replay *r, uint32_t id, uint64_t now_ms);
 
 /* Next packet-id into `*id`; false if the counter is exhausted (then a new key is needed). */
-bool send_counter_next(struct send_counter *c, uint32_t *id);
+static inline bool send_counter_next(struct send_counter *c, uint32_t *id)
+{
+	if (c->last == UINT32_MAX)
+		return false;
+	*id = ++c->last;
+	return true;
+}
+
 bool send_counter_is_nearly_used(const struct send_counter *c);
 
 #endif
