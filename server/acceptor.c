@@ -333,6 +333,7 @@ int acceptor_new(const struct acceptor_setup *setup, struct acceptor **out, char
 			.worker_count = setup->worker_count,
 			.timers = &a->timers,
 			.routes = setup->routes,
+			.tun_steering = setup->tun_steering,
 			.pool = setup->pool,
 		};
 		clock_update(a);

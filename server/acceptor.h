@@ -23,6 +23,7 @@ struct launcher;
 struct ip_pool;
 struct status_file;
 struct tls_context;
+struct tun_steering;
 
 /* Everything stands already: device, sockets, keys; privileges are dropped. All pointers outlive
  * the acceptor and stay the caller's, except where taken is said. */
@@ -30,6 +31,7 @@ struct acceptor_setup {
 	const struct config *config;
 	struct mailboxes *mailboxes; /* the acceptor is thread 0 */
 	struct route_table *routes;
+	struct tun_steering *tun_steering; /* NULL: none */
 	const struct slot_table *slots;
 	const struct udp_group *groups; /* the acceptor reads socket 0 of each */
 	unsigned group_count;

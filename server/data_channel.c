@@ -2,6 +2,7 @@
 #include "server/data_channel.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "config/log.h"
 #include "server/clients.h"
@@ -11,6 +12,7 @@
 #include "workers/mss.h"
 #include "workers/peer.h"
 #include "workers/route_table.h"
+#include "workers/tun_steering.h"
 
 static struct destination destination_of(const struct client *c)
 {
@@ -45,6 +47,30 @@ static int peer_add(struct acceptor_shared *s, struct client *c)
 	return err;
 }
 
+static struct ip_prefix host_of(const struct ip_addr *addr)
+{
+	return (struct ip_prefix){.addr = *addr, .bits = addr->family == 4 ? 32 : 128};
+}
+
+/* The client is served all the same: its packets are handed over between the workers. */
+static void count_steering_error(struct acceptor_shared *s, int err)
+{
+	if (err != 0 && s->count.tun_steering_errors++ == 0)
+		log_line(LOG_WARN,
+			 "a change of the tun steering was refused: %s; this and what follows is "
+			 "counted in shardvpn_tun_steering_errors",
+			 strerror(-err));
+}
+
+static void steer(struct acceptor_shared *s, const struct client *c, const struct ip_addr *addr)
+{
+	struct ip_prefix host = host_of(addr);
+
+	if (s->tun_steering)
+		count_steering_error(s,
+				     tun_steering_add(s->tun_steering, &host, c->place.worker - 1));
+}
+
 static int route_add(struct acceptor_shared *s, struct client *c, const struct ip_addr *addr,
 		     uint32_t *count)
 {
@@ -58,6 +84,7 @@ static int route_add(struct acceptor_shared *s, struct client *c, const struct i
 	if (err)
 		return err;
 	++*count;
+	steer(s, c, addr);
 	ip_addr_print(addr, text);
 	log_client(LOG_INFO, c->prefix, "MULTI: Learn: %s -> %s", text, c->prefix);
 	log_client(LOG_INFO, c->prefix, "MULTI: primary virtual %s for %s: %s",
@@ -107,16 +134,25 @@ void data_channel_retire(struct acceptor_shared *s, struct client *c, uint8_t ke
 		log_client(LOG_ERROR, c->prefix, "out of memory: an old key stays in use");
 }
 
+/* Unless it leads to somebody else by now. */
+static void route_remove(struct acceptor_shared *s, const struct client *c,
+			 const struct ip_addr *addr, uint32_t *count)
+{
+	struct ip_prefix host = host_of(addr);
+
+	if (addr->family == 0 || !route_table_remove(s->routes, addr, destination_of(c)))
+		return;
+	--*count;
+	if (s->tun_steering)
+		count_steering_error(s, tun_steering_remove(s->tun_steering, &host));
+}
+
 void data_channel_unroute(struct acceptor_shared *s, struct client *c)
 {
-	struct destination d = destination_of(c);
-
 	if (!c->has_routes)
 		return;
-	if (c->lease.addr4.family && route_table_remove(s->routes, &c->lease.addr4, d))
-		s->routes4--;
-	if (c->lease.addr6.family && route_table_remove(s->routes, &c->lease.addr6, d))
-		s->routes6--;
+	route_remove(s, c, &c->lease.addr4, &s->routes4);
+	route_remove(s, c, &c->lease.addr6, &s->routes6);
 	c->has_routes = false;
 }
 

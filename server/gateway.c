@@ -16,6 +16,7 @@
 #include "server/admin/observer.h"
 #include "server/admin/status.h"
 #include "server/device.h"
+#include "server/device_steering.h"
 #include "server/ip_pool.h"
 #include "server/keys.h"
 #include "server/launcher.h"
@@ -24,6 +25,7 @@
 #include "server/worker_set.h"
 #include "workers/mailbox.h"
 #include "workers/route_table.h"
+#include "workers/tun_steering.h"
 #include "workers/udp_path.h"
 
 struct gateway {
@@ -33,6 +35,7 @@ struct gateway {
 	struct launcher *launcher;
 	struct device device;
 	bool has_device;
+	struct tun_steering *tun_steering; /* NULL: the kernel's own serves */
 	struct udp_group group;
 	bool has_group;
 	struct slot_table slots;
@@ -79,6 +82,8 @@ static int open_device(struct gateway *g, char *why, size_t why_len)
 {
 	int err = device_open(g->config, &g->device, why, why_len);
 	g->has_device = err == 0;
+	if (err == 0)
+		device_steering_load(g->config, &g->device.tun, &g->tun_steering);
 	return err;
 }
 
@@ -190,6 +195,8 @@ static int give_up_root(struct gateway *g, char *why, size_t why_len)
 		log_line(LOG_NOTE, "GID set to %s", c->group);
 	if (err == 0 && c->user != NULL && g->uid != 0)
 		log_line(LOG_NOTE, "Capabilities retained: CAP_NET_ADMIN");
+	if (err == 0)
+		device_steering_settle(&g->tun_steering);
 	return err;
 }
 
@@ -231,6 +238,7 @@ static int make_acceptor(struct gateway *g, char *why, size_t why_len)
 		.config = g->config,
 		.mailboxes = g->mailboxes,
 		.routes = g->routes,
+		.tun_steering = g->tun_steering,
 		.slots = &g->slots,
 		.groups = &g->group,
 		.group_count = 1,
@@ -336,6 +344,7 @@ void gateway_free(struct gateway *g)
 	keys_free(&g->keys);
 	if (g->has_group)
 		udp_group_close(&g->group);
+	tun_steering_free(g->tun_steering);
 	if (g->has_device)
 		device_close(&g->device);
 	launcher_stop(g->launcher);

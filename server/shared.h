@@ -22,6 +22,7 @@ struct placement;
 struct route_table;
 struct timers;
 struct tls_context;
+struct tun_steering;
 
 struct acceptor_shared {
 	const struct config *config;
@@ -35,7 +36,8 @@ struct acceptor_shared {
 	struct handshake *handshake;
 	struct timers *timers;
 	struct route_table *routes;
-	struct ip_pool *pool; /* NULL: none */
+	struct tun_steering *tun_steering; /* follows the routes; NULL: the kernel's own serves */
+	struct ip_pool *pool;		   /* NULL: none */
 	struct initial_limit *initial_limit;
 	struct tls_context *tls; /* of the next handshake; admission holds the reference */
 

@@ -127,6 +127,7 @@ static void draw_totals(const struct snapshots *p, struct snapshot *out)
 	}
 	out->routes4 = s->routes4;
 	out->routes6 = s->routes6;
+	out->is_tun_steered = s->tun_steering != NULL;
 	out->cert_not_after_s = tls_context_cert_not_after(tls);
 	out->reloaded_s = s->reloaded_s;
 	out->is_reload_failed = s->is_reload_failed;

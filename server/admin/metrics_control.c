@@ -170,6 +170,17 @@ static void addresses(struct metrics_text *m, const struct snapshot *s)
 	}
 }
 
+static void steering(struct metrics_text *m, const struct snapshot *s)
+{
+	metrics_family(
+		m, "shardvpn_tun_steering", METRIC_INFO, NULL,
+		"Who chooses the queue, and so the worker, of a packet from the tun device.");
+	metrics_integer(m, &(struct label){"mode", s->is_tun_steered ? "ebpf" : "automatic"}, 1, 1);
+	metrics_family(m, "shardvpn_tun_steering_errors", METRIC_COUNTER, NULL,
+		       "Changes of a route that the eBPF program's maps did not take.");
+	metrics_integer(m, NULL, 0, s->control.tun_steering_errors);
+}
+
 static void reloads(struct metrics_text *m, const struct snapshot *s)
 {
 	metrics_family(m, "shardvpn_config_last_reload_successful", METRIC_GAUGE, NULL,
@@ -209,6 +220,7 @@ void metrics_control(struct metrics_text *m, const struct metrics_input *in)
 	renegotiations(m, &s->control);
 	packets(m, &s->control);
 	addresses(m, s);
+	steering(m, s);
 	reloads(m, s);
 	certificates(m, s);
 }

@@ -64,7 +64,8 @@ struct snapshot_client {
 	X(cookies_accepted)                                                                        \
 	X(cookies_rejected)                                                                        \
 	X(pool4_exhausted)                                                                         \
-	X(pool6_exhausted)
+	X(pool6_exhausted)                                                                         \
+	X(tun_steering_errors)
 
 #define CONTROL_OPCODES	  16
 #define HANDSHAKE_BUCKETS 13 /* le .005 .01 .025 .05 .1 .25 .5 1 2.5 5 10 30 +Inf */
@@ -89,6 +90,7 @@ struct snapshot {
 	uint32_t max_clients;
 	uint32_t pool4_size, pool4_used, pool6_size, pool6_used;
 	uint32_t routes4, routes6;
+	bool is_tun_steered;			     /* by the eBPF program */
 	int64_t cert_not_after_s, crl_next_update_s; /* 0: none */
 	int64_t reloaded_s;    /* when certificates, key and CRL in use were read */
 	bool is_reload_failed; /* the last attempt on a signal left them as they were */

@@ -166,6 +166,8 @@ static void the_control_side_is_in_the_snapshot(void **state)
 		"shardvpn_address_pool_used{family=\"ipv6\"} 12",
 		"shardvpn_address_pool_exhausted_total{family=\"ipv4\"} 13",
 		"shardvpn_routes{family=\"ipv6\",kind=\"host\"} 14",
+		"shardvpn_tun_steering_info{mode=\"ebpf\"} 1",
+		"shardvpn_tun_steering_errors_total 17",
 		"shardvpn_certificate_not_after_timestamp_seconds{role=\"server\"} 15",
 		"shardvpn_config_last_reload_successful 0",
 		"shardvpn_config_last_reload_success_timestamp_seconds 16",
@@ -196,6 +198,8 @@ static void the_control_side_is_in_the_snapshot(void **state)
 	s->cert_not_after_s = 15;
 	s->is_reload_failed = true;
 	s->reloaded_s = 16;
+	s->is_tun_steered = true;
+	c->tun_steering_errors = 17;
 	c->handshake_buckets[0] = 1;
 	c->handshake_buckets[11] = 2;
 	c->handshake_buckets[12] = 3;
@@ -204,6 +208,10 @@ static void the_control_side_is_in_the_snapshot(void **state)
 	char *text = print(s, METRICS_TEXT_004, METRICS_SERVER);
 	ASSERT_LINES(text, lines);
 	assert_null(strstr(text, "crl_next_update")); /* no CRL */
+	free(text);
+	s->is_tun_steered = false;
+	text = print(s, METRICS_TEXT_004, METRICS_SERVER);
+	assert_non_null(strstr(text, "\nshardvpn_tun_steering_info{mode=\"automatic\"} 1\n"));
 	free(text);
 	free(s);
 }
