@@ -14,7 +14,7 @@ import vpn
 
 IPERF_PORTS = range(5201, 5205)
 MANAGEMENT_PORT = 7505
-CLIENTS_MAX = 12000
+USUAL = ['verb 3', 'duplicate-cn', 'max-clients 12000', 'server 10.80.0.0 255.255.0.0', 'keepalive 10 60']
 
 SINK = '''
 table inet swarm {
@@ -30,9 +30,9 @@ table inet swarm {
 class Stage:
     """Use as a context manager."""
 
-    def __init__(self, bench, contestant, lines=(), workers=None, name=None):
+    def __init__(self, bench, contestant, lines=(), drop=(), workers=None, argv_prefix=()):
         self.bench, self.contestant = bench, contestant
-        self.world = lab.Lab(name or contestant.key, bench.top)
+        self.world = lab.Lab(contestant.key, bench.top)
         self.net = vpn.Net(self.world)
         self.srv = self.net.srv
         self.client_ns, self.swarm_ns = self.net.client(), self.net.client()
@@ -41,7 +41,7 @@ class Stage:
         self.setup = vpn.Setup(bench.stock if is_stock else bench.binary, contestant.engine, contestant.aead,
                                workers or bench.workers, stock=bench.stock)
         try:
-            self._start(list(lines))
+            self._start(list(lines), set(drop), argv_prefix)
         except BaseException:
             self.world.close()
             raise
@@ -52,14 +52,15 @@ class Stage:
     def __exit__(self, kind, value, trace):
         self.world.close()
 
-    def _start(self, lines):
+    def _start(self, lines, drop, argv_prefix):
         if self.has_tunnel:
-            lines = ['verb 3', 'duplicate-cn', f'max-clients {CLIENTS_MAX}', 'server 10.80.0.0 255.255.0.0',
-                     'keepalive 10 60', f'data-ciphers {self.bench.cipher}', *lines]
+            usual = [x for x in USUAL if x.split()[0] not in drop]
+            lines = [*usual, f'data-ciphers {self.bench.cipher}', *lines]
             if not self.setup.is_ours:
                 lines.append(f'management 127.0.0.1 {MANAGEMENT_PORT}')
             self.server = vpn.Server(self.world, self.bench.keys, self.setup, self.srv, lines,
-                                     drop=['verb', 'server', 'keepalive', 'status'])
+                                     drop=['verb', 'server', 'keepalive', 'status'],
+                                     argv_prefix=argv_prefix)
             self.server.start()
             self.server.wait_ready()
         rules = self.world.write('sink.nft', SINK)

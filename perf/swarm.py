@@ -100,12 +100,17 @@ def rtt_of(data):
     return {'p50': rtt['p50'], 'p99': rtt['p99']} if rtt else None
 
 
-def measure_up(stage, what, seconds):
-    crowd = Swarm(stage, clients_of(what), ['--up', '--fit', str(stage.pid), *swarm_words(stage, what, seconds)])
+def watch(stage, crowd, seconds):
+    """What is spent, and what reaches the sink, while the swarm measures."""
     crowd.wait('measuring')
     window, before = meter.Window(stage.pid), stage.sink_counts()
     crowd.wait('measured', seconds + 10)
-    spent, after = window.end(), stage.sink_counts()
+    return window.end(), before, stage.sink_counts()
+
+
+def measure_up(stage, what, seconds):
+    crowd = Swarm(stage, clients_of(what), ['--up', '--fit', str(stage.pid), *swarm_words(stage, what, seconds)])
+    spent, before, after = watch(stage, crowd, seconds)
     data = crowd.result()['data']
     arrived = delivered(before, after, 'udp') + delivered(before, after, 'tcp')
     sent = data['up']['bytes'] * spent.seconds / data['seconds']
@@ -118,11 +123,11 @@ def measure_down(stage, what, seconds):
     crowd = Swarm(stage, clients_of(what), ['--down', *swarm_words(stage, what, seconds)])
     crowd.wait('ready')
     source = Source(stage, known, clients_of(what), ['--fit', *source_words(stage, what, seconds + WARMUP_S + 1)])
+    spent, _, _ = watch(stage, crowd, seconds)
     data = crowd.result()['data']
     source.result()
-    down = data['down']
-    spent = meter.Spent(data['seconds'], data['server_cpu_s'], data['machine_cpu_s'])
-    return load.sample(what, spent, down['bytes'], data['seconds'], down['loss_percent'], rtt_of(data))
+    arrived = data['down']['bytes'] * spent.seconds / data['seconds']
+    return load.sample(what, spent, arrived, spent.seconds, data['down']['loss_percent'], rtt_of(data))
 
 
 class Side:
