@@ -31,6 +31,9 @@ from case import CASES, Test  # noqa: E402
 
 import cases_data  # noqa: E402,F401
 import cases_path  # noqa: E402,F401
+import cases_mtu  # noqa: E402,F401
+import cases_load  # noqa: E402,F401
+import cases_offload  # noqa: E402,F401
 import cases_keys  # noqa: E402,F401
 import cases_clients  # noqa: E402,F401
 import cases_refusals  # noqa: E402,F401

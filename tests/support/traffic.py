@@ -15,11 +15,12 @@ BLOCK = 1 << 16
 
 class Transfer:
     """`total` bytes over one TCP connection from namespace to namespace, spread over `seconds`
-    (0: as fast as it goes). wait() compares the two SHA-256."""
+    (0: as fast as it goes). wait() compares the two SHA-256. options: [(level, name, value)] of both
+    sockets. is_urgent: the last byte of each block is urgent data, and stays in its place."""
 
-    def __init__(self, source, sink, sink_address, total, seconds=0):
+    def __init__(self, source, sink, sink_address, total, seconds=0, options=(), is_urgent=False):
         family = socket.AF_INET6 if ':' in sink_address else socket.AF_INET
-        self.total, self.seconds, self.error = total, seconds, None
+        self.total, self.seconds, self.error, self.is_urgent = total, seconds, None, is_urgent
         self.sent_hash, self.got_hash, self.sent, self.got = hashlib.sha256(), hashlib.sha256(), 0, 0
         self.listener = sink.socket(family)
         self.listener.bind((sink_address, 0))
@@ -27,6 +28,10 @@ class Transfer:
         self.listener.settimeout(15)
         self.out = source.socket(family)
         self.out.settimeout(60)
+        for s in (self.listener, self.out):
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_OOBINLINE, 1)
+            for option in options:
+                s.setsockopt(*option)
         self.threads = [threading.Thread(target=self._guard, args=(f,), daemon=True) for f in (self._take, self._give)]
         for t in self.threads:
             t.start()
@@ -44,12 +49,19 @@ class Transfer:
             while self.sent < self.total:
                 block = (n.to_bytes(8, 'big') + base[8:])[:self.total - self.sent]
                 self.sent_hash.update(block)
-                self.out.sendall(block)
+                self._put(block)
                 self.sent += len(block)
                 n += 1
                 ahead = self.seconds * self.sent / self.total - (time.monotonic() - start)
                 if ahead > 0:
                     time.sleep(ahead)
+
+    def _put(self, block):
+        if self.is_urgent:
+            self.out.sendall(block[:-1])
+            self.out.send(block[-1:], socket.MSG_OOB)
+        else:
+            self.out.sendall(block)
 
     def _take(self):
         with self.listener:
