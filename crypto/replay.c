@@ -40,13 +40,13 @@ static void mark(struct replay *r, uint32_t id, bool seen)
 	words[bit / 64] = seen ? words[bit / 64] | mask : words[bit / 64] & ~mask;
 }
 
-/* Forget what the bits of (highest, id] said about ids one ring earlier. */
+/* Forget what the bits between highest and id said about ids one ring earlier. */
 static void advance(struct replay *r, uint32_t id)
 {
 	uint32_t size = ring_bits(r);
 	uint32_t first = id - r->highest > size ? id - size : r->highest;
-	for (uint32_t i = first; i != id; i++)
-		mark(r, i + 1, false);
+	for (uint32_t i = first + 1; i != id; i++)
+		mark(r, i, false);
 	r->highest = id;
 }
 
@@ -57,14 +57,12 @@ static enum drop check_sequential(const struct replay *r, uint32_t id)
 	return id == r->highest ? DROP_REPLAY_DUPLICATE : DROP_REPLAY_OLD;
 }
 
-enum drop replay_check(const struct replay *r, uint32_t id)
+enum drop replay_check_behind(const struct replay *r, uint32_t id)
 {
 	if (id == 0)
 		return DROP_REPLAY_OLD;
 	if (r->window == 0)
 		return check_sequential(r, id);
-	if (id > r->highest)
-		return DROP_NONE;
 	if (r->highest - id >= r->window)
 		return DROP_REPLAY_OLD;
 	if (is_seen(r, id))
@@ -91,10 +89,10 @@ static void reap(struct replay *r, uint64_t now_ms)
 {
 	unsigned depth = reap_depth(r);
 	uint64_t interval_ms = ((uint64_t)r->time_s * 1000 + depth - 1) / depth;
-	if (r->reap_at_ms == 0)
+	if (r->reap_at_ms == 0) {
 		r->reap_at_ms = now_ms + interval_ms;
-	if (now_ms < r->reap_at_ms)
 		return;
+	}
 	uint64_t missed = (now_ms - r->reap_at_ms) / interval_ms + 1;
 	r->reap_at_ms += missed * interval_ms;
 	for (uint64_t i = 0; i < missed && i <= REPLAY_MARKS; i++)
@@ -103,7 +101,7 @@ static void reap(struct replay *r, uint64_t now_ms)
 
 enum drop replay_commit(struct replay *r, uint32_t id, uint64_t now_ms)
 {
-	if (r->time_s > 0)
+	if (now_ms >= r->reap_at_ms && r->time_s > 0)
 		reap(r, now_ms);
 	enum drop drop = replay_check(r, id);
 	if (drop != DROP_NONE)

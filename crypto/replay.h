@@ -35,9 +35,14 @@ struct send_counter {
 /* window: 0..REPLAY_WINDOW_MAX ids; time_s: 0..600 (wire.md, section 11). For windows above 64 the
  * caller gives `bits`: window/64 words, rounded up, outliving `r`; else NULL. */
 void replay_init(struct replay *r, uint32_t window, uint32_t time_s, uint64_t *bits);
+/* The rest of replay_check: ids that are not beyond the highest, and the window of 0. */
+enum drop replay_check_behind(const struct replay *r, uint32_t id);
 /* Would packet `id` be accepted? Changes nothing. id in host order, 0 is never valid.
  * Thread: owner. Returns DROP_NONE, DROP_REPLAY_OLD or DROP_REPLAY_DUPLICATE. */
-enum drop replay_check(const struct replay *r, uint32_t id);
+static inline enum drop replay_check(const struct replay *r, uint32_t id)
+{
+	return id > r->highest && r->window > 0 ? DROP_NONE : replay_check_behind(r, id);
+}
 /* Mark `id` as seen, after its tag was verified. Returns as replay_check: a copy in the same
  * batch may have won. Applies the time rule, reaping every 5 s (time_s/3 if that is more).
  * Never blocks, never allocates. */

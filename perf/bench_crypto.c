@@ -37,7 +37,8 @@ struct subject {
 	struct bare_aead *bare;
 };
 
-static const struct data_key_options options = {.peer_id = 7, .replay_window = 64};
+static const struct data_key_options options = {
+	.peer_id = 7, .replay_window = 64, .replay_time_s = 15};
 
 /* --- packets that can be opened again and again --- */
 
@@ -124,7 +125,7 @@ static void run_key(void *context, unsigned rounds)
 			data_key_seal(&s->key, s->aead, seg, BATCH);
 		} else {
 			packets_turn(p);
-			replay_init(&s->key.replay, 64, 0, NULL);
+			replay_init(&s->key.replay, 64, 15, NULL);
 			data_key_open(&s->key, s->aead, seg, BATCH, 1);
 		}
 		assert(seg[BATCH - 1].drop == DROP_NONE);
