@@ -24,20 +24,41 @@ static uint32_t wall_s(void)
 
 /* --- data keys --- */
 
-static void drop_key(struct client *c, const struct client_world *w, uint8_t key_id)
+static void drop_oldest_key(struct client *c, const struct client_world *w)
 {
+	uint8_t key_id = c->key_ids[--c->key_count];
 	struct data_key *k = c->keys[key_id];
 
-	if (!k)
-		return;
+	c->keys[key_id] = NULL;
 	if (c->next_key == k)
 		c->next_key = NULL;
-	if (c->seal_key == k) {
+	if (c->seal_key == k)
+		c->seal_key = NULL;
+	key_slab_drop(w->slab, k, w->aead);
+}
+
+static void drop_keys(struct client *c, const struct client_world *w)
+{
+	while (c->key_count > 0)
+		drop_oldest_key(c, w);
+}
+
+static void add_key(struct client *c, uint8_t key_id, struct data_key *k)
+{
+	memmove(c->key_ids + 1, c->key_ids, c->key_count);
+	c->key_ids[0] = key_id;
+	c->key_count++;
+	c->keys[key_id] = k;
+}
+
+/* Packets that are under way may still have it, so it goes on opening until it is the oldest. But
+ * the other side takes nothing more that is sealed with it. */
+static void retire_key(struct client *c, uint8_t key_id)
+{
+	if (c->next_key && c->seal_key == c->keys[key_id]) {
 		c->seal_key = c->next_key;
 		c->next_key = NULL;
 	}
-	c->keys[key_id] = NULL;
-	key_slab_drop(w->slab, k, w->aead);
 }
 
 static struct data_key *adopt_key(const struct client *c, const struct client_world *w,
@@ -69,13 +90,14 @@ static void be_connected(struct client *c, const struct client_world *w)
 
 static void install(struct client *c, const struct client_world *w, const struct session_event *e)
 {
-	drop_key(c, w, e->key_id);
-	struct data_key *k = adopt_key(c, w, &e->key);
+	if (c->key_count == CLIENT_KEYS_MAX)
+		drop_oldest_key(c, w);
+	struct data_key *k = c->keys[e->key_id] ? NULL : adopt_key(c, w, &e->key);
 	if (!k) {
 		session_close(c->session, SESSION_REASON_LOCAL, ticks_ms(), 0);
 		return;
 	}
-	c->keys[e->key_id] = k;
+	add_key(c, e->key_id, k);
 	if (c->seal_key) {
 		c->next_key = k;
 		c->next_from_ms = e->seal_from_ms;
@@ -114,8 +136,7 @@ static void be_gone(struct client *c, const struct client_world *w)
 							  : COUNT_FAILED;
 
 	c->stage = CLIENT_GONE;
-	for (uint8_t i = 0; i < CLIENT_KEY_IDS; i++)
-		drop_key(c, w, i);
+	drop_keys(c, w);
 	close_socket(c);
 	count_add(w->counts, which, 1);
 }
@@ -139,7 +160,7 @@ static void take_event(struct client *c, const struct client_world *w,
 		install(c, w, e);
 		break;
 	case SESSION_EVENT_KEY_RETIRED:
-		drop_key(c, w, e->key_id);
+		retire_key(c, e->key_id);
 		break;
 	case SESSION_EVENT_COMMAND:
 		take_command(c, e->text);
@@ -276,8 +297,7 @@ void client_fini(struct client *c, const struct client_world *w)
 {
 	if (c->stage == CLIENT_UNBORN)
 		return;
-	for (uint8_t i = 0; i < CLIENT_KEY_IDS; i++)
-		drop_key(c, w, i);
+	drop_keys(c, w);
 	close_socket(c);
 	session_free(c->session);
 	*c = (struct client){0};

@@ -40,7 +40,9 @@ struct client {
 	bool is_leaving, is_rekeyed;
 	struct session *session;
 	struct data_key *keys[CLIENT_KEY_IDS]; /* in the slab, by key-id */
-	struct data_key *seal_key, *next_key;  /* next_key: once next_from_ms is reached */
+	uint8_t key_ids[CLIENT_KEYS_MAX];      /* of those, the newest first */
+	unsigned key_count;
+	struct data_key *seal_key, *next_key; /* next_key: once next_from_ms is reached */
 	uint64_t next_from_ms;
 	uint64_t started_ns;
 	struct pushed pushed;

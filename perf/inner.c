@@ -6,14 +6,19 @@
 
 #include "crypto/bytes.h"
 
-#define MAGIC	   0x5357524du
-#define TTL	   64
-#define DONT_FRAG  0x4000
-#define TCP_PSH	   0x08
-#define TCP_ACK	   0x10
-#define TCP_WINDOW 0xffff
-#define ICMP_REPLY 0
-#define ICMP_ASK   8
+#define MAGIC	     0x5357524du
+#define IP_HEAD	     0x45u
+#define TTL	     64u
+#define DONT_FRAG    0x4000u
+#define UDP_HEAD_LEN 8
+#define TCP_HEAD_LEN 20
+#define TCP_OFFSET   (5u << 12)
+#define TCP_PSH	     0x08u
+#define TCP_ACK	     0x10u
+#define TCP_WINDOW   0xffffu
+#define TCP_ACKED    1u
+#define ICMP_REPLY   0
+#define ICMP_ASK     8u
 
 static void put16(uint8_t *p, uint32_t v)
 {
@@ -33,68 +38,81 @@ static void put64(uint8_t *p, uint64_t v)
 	put32(p + 4, (uint32_t)v);
 }
 
-/* One's complement sum of `len` (even) bytes, in network order, not folded. */
-static uint64_t sum_of(const uint8_t *p, uint32_t len)
+/* What a field adds to a one's complement sum. Sums are made of what is written, not read back: a
+ * load of bytes that were just stored one by one waits for them. */
+static uint32_t sum32(uint32_t v)
 {
-	uint64_t sum = 0;
-
-	for (uint32_t i = 0; i + 4 <= len; i += 4) {
-		uint32_t word;
-
-		memcpy(&word, p + i, 4);
-		sum += ntohl(word);
-	}
-	return len % 4 ? sum + ((uint64_t)p[len - 2] << 8 | p[len - 1]) : sum;
+	return (v >> 16) + (v & 0xffff);
 }
 
-static uint16_t fold(uint64_t sum)
+static uint32_t sum64(uint64_t v)
 {
-	sum = (sum & 0xffffffffu) + (sum >> 32);
-	sum = (sum & 0xffffffffu) + (sum >> 32);
+	return sum32((uint32_t)(v >> 32)) + sum32((uint32_t)v);
+}
+
+static uint32_t sum_of_stamp(const struct inner_stamp *s)
+{
+	return sum32(MAGIC) + sum32(s->stream) + sum64(s->seq);
+}
+
+static uint32_t sum_of_addresses(const struct inner_flow *f)
+{
+	return sum32(ntohl(f->source_be32)) + sum32(ntohl(f->target_be32));
+}
+
+static uint16_t fold(uint32_t sum)
+{
 	sum = (sum & 0xffff) + (sum >> 16);
-	sum = (sum & 0xffff) + (sum >> 16);
-	return (uint16_t)sum;
+	return (uint16_t)((sum & 0xffff) + (sum >> 16));
 }
 
 static void write_ip(struct inner_flow *f, uint8_t protocol, uint32_t len, uint8_t *out)
 {
-	out[0] = 0x45;
-	out[1] = 0;
+	uint32_t sum = (IP_HEAD << 8) + len + f->ip_id + DONT_FRAG + (TTL << 8 | protocol) +
+		       sum_of_addresses(f);
+
+	put16(out, IP_HEAD << 8);
 	put16(out + 2, len);
 	put16(out + 4, f->ip_id++);
 	put16(out + 6, DONT_FRAG);
-	out[8] = TTL;
-	out[9] = protocol;
-	put16(out + 10, 0);
+	put16(out + 8, TTL << 8 | protocol);
+	put16(out + 10, (uint16_t)~fold(sum));
 	memcpy(out + 12, &f->source_be32, 4);
 	memcpy(out + 16, &f->target_be32, 4);
-	put16(out + 10, (uint16_t)~fold(sum_of(out, INNER_IP_LEN)));
 }
 
-static uint64_t pseudo_sum(const uint8_t *ip, uint8_t protocol, uint32_t len)
+/* Of pseudo header and ports. */
+static uint32_t sum_of_flow(const struct inner_flow *f, uint32_t protocol, uint32_t l4_len)
 {
-	return sum_of(ip + 12, 8) + protocol + len;
+	return sum_of_addresses(f) + protocol + l4_len + f->source_port + f->target_port;
 }
 
-static void write_udp(const struct inner_flow *f, uint32_t payload_len, uint8_t *udp)
+static void write_udp(const struct inner_flow *f, uint32_t payload_len, uint32_t sum, uint8_t *udp)
 {
+	uint32_t len = payload_len + UDP_HEAD_LEN;
+	uint16_t check = (uint16_t)~fold(sum + sum_of_flow(f, IPPROTO_UDP, len) + len);
+
 	put16(udp, f->source_port);
 	put16(udp + 2, f->target_port);
-	put16(udp + 4, payload_len + 8);
-	put16(udp + 6, 0);
+	put16(udp + 4, len);
+	put16(udp + 6, check ? check : 0xffff);
 }
 
-static void write_tcp(struct inner_flow *f, uint32_t payload_len, uint8_t flags, uint8_t *tcp)
+/* Without the checksum. Returns the sum of what was written. */
+static uint32_t write_tcp(struct inner_flow *f, uint32_t payload_len, uint32_t flags, uint8_t *tcp)
 {
+	uint32_t seq = f->tcp_seq;
+
 	put16(tcp, f->source_port);
 	put16(tcp + 2, f->target_port);
-	put32(tcp + 4, f->tcp_seq);
-	put32(tcp + 8, 1);
-	tcp[12] = 5 << 4;
-	tcp[13] = flags;
+	put32(tcp + 4, seq);
+	put32(tcp + 8, TCP_ACKED);
+	put16(tcp + 12, TCP_OFFSET | flags);
 	put16(tcp + 14, TCP_WINDOW);
 	put32(tcp + 16, 0);
 	f->tcp_seq += payload_len;
+	return sum_of_flow(f, IPPROTO_TCP, payload_len + TCP_HEAD_LEN) + sum32(seq) + TCP_ACKED +
+	       (TCP_OFFSET | flags) + TCP_WINDOW;
 }
 
 void inner_stamp_write(const struct inner_stamp *s, uint8_t *out)
@@ -107,23 +125,20 @@ void inner_stamp_write(const struct inner_stamp *s, uint8_t *out)
 void inner_write(struct inner_flow *f, const struct inner_stamp *s, uint32_t payload_len,
 		 bool is_last, uint8_t *out)
 {
-	bool is_tcp = f->protocol == INNER_TCP;
-	uint8_t protocol = is_tcp ? IPPROTO_TCP : IPPROTO_UDP;
-	uint32_t head_len = inner_header_len(f->protocol);
+	uint32_t head_len = inner_header_len(f->protocol), sum = sum_of_stamp(s);
 	uint8_t *l4 = out + INNER_IP_LEN, *payload = out + head_len;
 
-	write_ip(f, protocol, head_len + payload_len, out);
-	if (is_tcp)
-		write_tcp(f, payload_len, is_last ? TCP_ACK | TCP_PSH : TCP_ACK, l4);
-	else
-		write_udp(f, payload_len, l4);
+	/* The zeros behind the stamp add nothing to the checksum. */
+	if (f->protocol == INNER_TCP) {
+		write_ip(f, IPPROTO_TCP, head_len + payload_len, out);
+		sum += write_tcp(f, payload_len, is_last ? TCP_ACK | TCP_PSH : TCP_ACK, l4);
+		put16(l4 + 16, (uint16_t)~fold(sum));
+	} else {
+		write_ip(f, IPPROTO_UDP, head_len + payload_len, out);
+		write_udp(f, payload_len, sum, l4);
+	}
 	inner_stamp_write(s, payload);
 	memset(payload + INNER_STAMP_LEN, 0, payload_len - INNER_STAMP_LEN);
-	/* The zeros add nothing. */
-	uint64_t sum = pseudo_sum(out, protocol, head_len - INNER_IP_LEN + payload_len) +
-		       sum_of(l4, head_len - INNER_IP_LEN + INNER_STAMP_LEN);
-	uint16_t check = (uint16_t)~fold(sum);
-	put16(l4 + (is_tcp ? 16 : 6), check ? check : 0xffff);
 }
 
 void inner_write_super(struct inner_flow *f, uint32_t payload_len, uint32_t segment_len,
@@ -133,9 +148,8 @@ void inner_write_super(struct inner_flow *f, uint32_t payload_len, uint32_t segm
 
 	write_ip(f, IPPROTO_TCP, INNER_TCP_LEN + payload_len, out);
 	f->ip_id = (uint16_t)(f->ip_id + (payload_len - 1) / segment_len);
-	write_tcp(f, payload_len, TCP_ACK | TCP_PSH, tcp);
-	put16(tcp + 16,
-	      fold(pseudo_sum(out, IPPROTO_TCP, INNER_TCP_LEN - INNER_IP_LEN + payload_len)));
+	(void)write_tcp(f, payload_len, TCP_ACK | TCP_PSH, tcp);
+	put16(tcp + 16, fold(sum_of_addresses(f) + IPPROTO_TCP + TCP_HEAD_LEN + payload_len));
 }
 
 void inner_write_probe(const struct inner_flow *f, const struct inner_stamp *s, uint64_t sent_ns,
@@ -143,16 +157,18 @@ void inner_write_probe(const struct inner_flow *f, const struct inner_stamp *s, 
 {
 	struct inner_flow copy = *f;
 	uint8_t *icmp = out + INNER_IP_LEN, *payload = out + INNER_ICMP_LEN;
+	uint32_t number = (uint16_t)s->seq;
+	uint32_t sum = (ICMP_ASK << 8) + f->source_port + number + sum_of_stamp(s) + sum64(sent_ns);
 
-	copy.ip_id = (uint16_t)s->seq;
+	copy.ip_id = (uint16_t)number;
 	write_ip(&copy, IPPROTO_ICMP, INNER_ICMP_LEN + payload_len, out);
-	put32(icmp, (uint32_t)ICMP_ASK << 24);
+	put16(icmp, ICMP_ASK << 8);
+	put16(icmp + 2, (uint16_t)~fold(sum));
 	put16(icmp + 4, f->source_port);
-	put16(icmp + 6, (uint32_t)s->seq);
+	put16(icmp + 6, number);
 	inner_stamp_write(s, payload);
 	put64(payload + INNER_STAMP_LEN, sent_ns);
 	memset(payload + INNER_STAMP_LEN + 8, 0, payload_len - INNER_STAMP_LEN - 8);
-	put16(icmp + 2, (uint16_t)~fold(sum_of(icmp, 8 + INNER_STAMP_LEN + 8)));
 }
 
 /* Where the payload begins behind the IP header, or 0. */
@@ -171,7 +187,7 @@ struct inner_seen inner_read(const uint8_t *packet, uint32_t len)
 {
 	struct inner_seen seen = {.kind = INNER_OTHER};
 
-	if (len < INNER_IP_LEN || packet[0] != 0x45)
+	if (len < INNER_IP_LEN || packet[0] != IP_HEAD)
 		return seen;
 	const uint8_t *l4 = packet + INNER_IP_LEN;
 	uint32_t skip = payload_at(packet[9], l4, len - INNER_IP_LEN);
