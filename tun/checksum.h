@@ -7,6 +7,7 @@
  * zeros never folds to 0. A checksum field holds the complement of a sum. */
 
 #include <stdint.h>
+#include <string.h>
 
 /* Bring a sum of words, or of folded sums, to 16 bits. */
 static inline uint16_t checksum_fold(uint64_t sum)
@@ -22,6 +23,19 @@ static inline uint16_t checksum_fold(uint64_t sum)
 static inline uint16_t checksum_replace(uint16_t checksum, uint16_t old, uint16_t new)
 {
 	return (uint16_t)~checksum_fold((uint64_t)(uint16_t)~checksum + (uint16_t)~old + new);
+}
+
+/* Sum, not folded, of `n` 32-bit words at `p`: for headers of a length known to the compiler. */
+static inline uint64_t checksum_words(const uint8_t *p, uint32_t n)
+{
+	uint64_t sum = 0;
+	uint32_t word;
+
+	for (uint32_t i = 0; i < n; i++) {
+		memcpy(&word, p + 4 * i, sizeof(word));
+		sum += __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? __builtin_bswap32(word) : word;
+	}
+	return sum;
 }
 
 /* Folded sum of `len` bytes (at most 1 MiB) that begin at an even offset of what is summed up. An

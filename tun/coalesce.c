@@ -35,7 +35,7 @@ struct segment {
 
 /* The chain of a flow, or what was left of the last one: packet and hash stay. */
 struct flow {
-	struct segment first;
+	const struct segment *first;
 	uint32_t total_len; /* of the super-packet */
 	uint32_t next_seq;
 	uint16_t last_id, id_step; /* IPv4 */
@@ -50,26 +50,22 @@ struct batch {
 	struct coalesce_item *items;
 	uint32_t offloads;
 	unsigned flow_count;
+	struct segment segments[COALESCE_BATCH]; /* of the items, as they were looked at */
 	uint8_t slots[SLOT_COUNT]; /* by hash: index of a flow; SLOT_FREE ends a search */
 	struct flow flows[COALESCE_BATCH];
 };
 
-/* Addresses and ports stand side by side: where, and how many bytes. */
+/* Addresses and ports stand side by side. */
 static const uint8_t *key_of(const struct segment *s)
 {
 	return s->packet + (s->is_ipv6 ? IPV6_ADDRS_AT : IPV4_ADDRS_AT);
-}
-
-static uint32_t key_len(const struct segment *s)
-{
-	return (s->is_ipv6 ? IPV6_ADDRS_LEN : IPV4_ADDRS_LEN) + 4;
 }
 
 static uint32_t hash_of(const struct segment *s)
 {
 	const uint8_t *key = key_of(s);
 	uint64_t lane, hash = s->is_tcp;
-	uint32_t ports, len = key_len(s) - 4;
+	uint32_t ports, len = s->is_ipv6 ? IPV6_ADDRS_LEN : IPV4_ADDRS_LEN;
 
 	for (uint32_t i = 0; i < len; i += 8) {
 		memcpy(&lane, key + i, 8);
@@ -83,8 +79,10 @@ static uint32_t hash_of(const struct segment *s)
 
 static bool is_same_flow(const struct segment *a, const struct segment *b)
 {
-	return a->hash == b->hash && a->is_ipv6 == b->is_ipv6 && a->is_tcp == b->is_tcp &&
-	       memcmp(key_of(a), key_of(b), key_len(a)) == 0;
+	if (a->hash != b->hash || a->is_ipv6 != b->is_ipv6 || a->is_tcp != b->is_tcp)
+		return false;
+	return a->is_ipv6 ? memcmp(key_of(a), key_of(b), IPV6_ADDRS_LEN + 4) == 0
+			  : memcmp(key_of(a), key_of(b), IPV4_ADDRS_LEN + 4) == 0;
 }
 
 static void look_at_tcp(struct segment *s, uint32_t left)
@@ -123,10 +121,11 @@ static bool look(const uint8_t *packet, uint32_t len, uint32_t offloads, struct 
 	    left < (is_tcp ? TCP_HEADER_MIN : UDP_HEADER_LEN) ||
 	    (!is_tcp && ip.protocol != PROTOCOL_UDP))
 		return false;
-	*s = (struct segment){.packet = packet,
-			      .ip_len = ip.transport_at,
-			      .is_ipv6 = ip.is_ipv6,
-			      .is_tcp = is_tcp};
+	s->packet = packet;
+	s->ip_len = ip.transport_at;
+	s->is_ipv6 = ip.is_ipv6;
+	s->is_tcp = is_tcp;
+	s->is_candidate = s->has_push = false;
 	s->hash = hash_of(s);
 	uint32_t tcp_offload = ip.is_ipv6 ? TUN_OFFLOAD_TCP6 : TUN_OFFLOAD_TCP4;
 	if (ip.len != len || !(offloads & (is_tcp ? tcp_offload : TUN_OFFLOAD_UDP)))
@@ -150,8 +149,9 @@ static bool is_right(const struct segment *s)
 
 	if (get16(transport + (s->is_tcp ? TCP_CHECKSUM_AT : UDP_CHECKSUM_AT)) == 0)
 		return false;
-	if (!s->is_ipv6 && (get16(s->packet + IPV4_CHECKSUM_AT) == 0xffff ||
-			    checksum_sum(s->packet, IPV4_HEADER_MIN) != 0xffff))
+	if (!s->is_ipv6 &&
+	    (get16(s->packet + IPV4_CHECKSUM_AT) == 0xffff ||
+	     checksum_fold(checksum_words(s->packet, IPV4_HEADER_MIN / 4)) != 0xffff))
 		return false;
 	uint64_t sum = ip_pseudo_sum(s->packet, s->is_ipv6, protocol, len);
 	return checksum_fold(sum + checksum_sum(transport, len)) == 0xffff;
@@ -185,7 +185,7 @@ static bool is_next_id(const struct flow *f, const uint8_t *packet)
 
 static bool is_next(const struct flow *f, const struct segment *s)
 {
-	const struct segment *first = &f->first;
+	const struct segment *first = f->first;
 
 	if (s->header_len != first->header_len || s->payload_len > first->payload_len ||
 	    f->count == SEGMENTS_MAX || f->total_len + s->payload_len > LEN_MAX)
@@ -205,14 +205,14 @@ static void put_virtio(const struct flow *f, uint8_t *out)
 	struct virtio_net_hdr virtio = {
 		.flags = VIRTIO_NET_HDR_F_NEEDS_CSUM,
 		.gso_type = VIRTIO_NET_HDR_GSO_UDP_L4,
-		.hdr_len = (uint16_t)f->first.header_len,
-		.gso_size = (uint16_t)f->first.payload_len,
-		.csum_start = (uint16_t)f->first.ip_len,
+		.hdr_len = (uint16_t)f->first->header_len,
+		.gso_size = (uint16_t)f->first->payload_len,
+		.csum_start = (uint16_t)f->first->ip_len,
 		.csum_offset = UDP_CHECKSUM_AT,
 	};
-	if (f->first.is_tcp) {
+	if (f->first->is_tcp) {
 		virtio.gso_type =
-			f->first.is_ipv6 ? VIRTIO_NET_HDR_GSO_TCPV6 : VIRTIO_NET_HDR_GSO_TCPV4;
+			f->first->is_ipv6 ? VIRTIO_NET_HDR_GSO_TCPV6 : VIRTIO_NET_HDR_GSO_TCPV4;
 		virtio.csum_offset = TCP_CHECKSUM_AT;
 	}
 	memcpy(out, &virtio, sizeof(virtio));
@@ -222,20 +222,20 @@ static void put_virtio(const struct flow *f, uint8_t *out)
  * its field has the sum of the pseudo header. */
 static void put_headers(const struct flow *f, uint8_t *packet)
 {
-	uint32_t transport_len = f->total_len - f->first.ip_len;
-	uint8_t *transport = packet + f->first.ip_len;
+	uint32_t transport_len = f->total_len - f->first->ip_len;
+	uint8_t *transport = packet + f->first->ip_len;
 	uint16_t old = get16(packet + IPV4_LEN_AT);
 
-	if (f->first.is_ipv6) {
+	if (f->first->is_ipv6) {
 		put16(packet + IPV6_LEN_AT, (uint16_t)transport_len);
 	} else {
 		put16(packet + IPV4_LEN_AT, (uint16_t)f->total_len);
 		put16(packet + IPV4_CHECKSUM_AT, checksum_replace(get16(packet + IPV4_CHECKSUM_AT),
 								  old, (uint16_t)f->total_len));
 	}
-	uint16_t sum = ip_pseudo_sum(packet, f->first.is_ipv6,
-				     f->first.is_tcp ? PROTOCOL_TCP : PROTOCOL_UDP, transport_len);
-	if (f->first.is_tcp) {
+	uint16_t sum = ip_pseudo_sum(packet, f->first->is_ipv6,
+				     f->first->is_tcp ? PROTOCOL_TCP : PROTOCOL_UDP, transport_len);
+	if (f->first->is_tcp) {
 		put16(transport + TCP_CHECKSUM_AT, sum);
 		transport[TCP_FLAGS_AT] |= f->has_push ? TCP_FLAG_PSH : 0;
 	} else {
@@ -260,7 +260,7 @@ static void flow_open(struct flow *f, const struct segment *s, unsigned i)
 {
 	const uint8_t *transport = s->packet + s->ip_len;
 
-	f->first = *s;
+	f->first = s;
 	f->is_open = s->is_candidate && !s->has_push;
 	f->is_verified = f->has_push = false;
 	f->head = f->tail = (uint8_t)i;
@@ -285,7 +285,7 @@ static void flow_append(struct batch *b, struct flow *f, const struct segment *s
 	f->tail = (uint8_t)i;
 	f->count++;
 	f->has_push = s->has_push;
-	if (s->has_push || s->payload_len < f->first.payload_len)
+	if (s->has_push || s->payload_len < f->first->payload_len)
 		flow_close(b, f);
 }
 
@@ -293,7 +293,7 @@ static void flow_append(struct batch *b, struct flow *f, const struct segment *s
 static uint8_t *find_slot(struct batch *b, const struct segment *s)
 {
 	uint32_t at = s->hash % SLOT_COUNT;
-	while (b->slots[at] != SLOT_FREE && !is_same_flow(&b->flows[b->slots[at]].first, s))
+	while (b->slots[at] != SLOT_FREE && !is_same_flow(b->flows[b->slots[at]].first, s))
 		at = (at + 1) % SLOT_COUNT;
 	return &b->slots[at];
 }
@@ -303,7 +303,7 @@ static bool is_mergeable(struct flow *f, const struct segment *s)
 	if (!f->is_open || !s->is_candidate || !is_next(f, s))
 		return false;
 	if (!f->is_verified)
-		f->is_verified = is_right(&f->first);
+		f->is_verified = is_right(f->first);
 	return f->is_verified && is_right(s);
 }
 
@@ -319,8 +319,8 @@ static void close_between(struct batch *b, const uint8_t *packet, uint32_t len)
 		return;
 	for (unsigned i = 0; i < b->flow_count; i++) {
 		struct flow *f = &b->flows[i];
-		if (f->is_open && f->first.is_ipv6 == is_ipv6 &&
-		    memcmp(f->first.packet + at, packet + at, addrs_len) == 0)
+		if (f->is_open && f->first->is_ipv6 == is_ipv6 &&
+		    memcmp(f->first->packet + at, packet + at, addrs_len) == 0)
 			flow_close(b, f);
 	}
 }
@@ -328,28 +328,28 @@ static void close_between(struct batch *b, const uint8_t *packet, uint32_t len)
 static void take(struct batch *b, unsigned i)
 {
 	struct coalesce_item *item = &b->items[i];
-	struct segment s;
+	struct segment *s = &b->segments[i];
 
-	if (!look(item->data, item->len, b->offloads, &s)) {
+	if (!look(item->data, item->len, b->offloads, s)) {
 		close_between(b, item->data, item->len);
 		return;
 	}
-	uint8_t *slot = find_slot(b, &s);
+	uint8_t *slot = find_slot(b, s);
 	if (*slot == SLOT_FREE) {
-		if (s.is_candidate) {
+		if (s->is_candidate) {
 			*slot = (uint8_t)b->flow_count++;
-			flow_open(&b->flows[*slot], &s, i);
+			flow_open(&b->flows[*slot], s, i);
 		}
 		return;
 	}
 	struct flow *f = &b->flows[*slot];
-	if (is_mergeable(f, &s)) {
-		flow_append(b, f, &s, i);
+	if (is_mergeable(f, s)) {
+		flow_append(b, f, s, i);
 		return;
 	}
 	flow_close(b, f);
-	if (s.is_candidate)
-		flow_open(f, &s, i);
+	if (s->is_candidate)
+		flow_open(f, s, i);
 }
 
 static void merge(struct coalesce_item *items, unsigned n, uint32_t offloads)

@@ -90,38 +90,34 @@ static void skip_extensions(const uint8_t *packet, struct ip_view *v)
 
 bool ip_look(const uint8_t *packet, uint32_t len, struct ip_view *out)
 {
-	struct ip_view v = {0};
 	uint32_t version = version_of(packet, len);
+	if (version == 0)
+		return false;
 
-	if (version == 4) {
-		v.len = get16(packet + IPV4_LEN_AT);
-		v.transport_at = (uint32_t)(packet[0] & 0xf) * 4;
-		v.protocol = packet[9];
-		v.is_fragment = get16(packet + IPV4_FRAGMENT_AT) & IPV4_FRAGMENTED;
-	} else if (version == 6) {
-		v.len = IPV6_HEADER_LEN + get16(packet + IPV6_LEN_AT);
-		v.transport_at = IPV6_HEADER_LEN;
-		v.protocol = packet[6];
-		v.is_ipv6 = true;
+	out->is_ipv6 = version == 6;
+	if (out->is_ipv6) {
+		out->len = IPV6_HEADER_LEN + get16(packet + IPV6_LEN_AT);
+		out->transport_at = IPV6_HEADER_LEN;
+		out->protocol = packet[6];
+		out->is_fragment = false;
 	} else {
-		return false;
+		out->len = get16(packet + IPV4_LEN_AT);
+		out->transport_at = (uint32_t)(packet[0] & 0xf) * 4;
+		out->protocol = packet[9];
+		out->is_fragment = get16(packet + IPV4_FRAGMENT_AT) & IPV4_FRAGMENTED;
 	}
-	if (v.len > len || v.transport_at > v.len || v.transport_at < IPV4_HEADER_MIN)
+	if (out->len > len || out->transport_at > out->len || out->transport_at < IPV4_HEADER_MIN)
 		return false;
-	if (v.is_ipv6)
-		skip_extensions(packet, &v);
-	*out = v;
+	if (out->is_ipv6)
+		skip_extensions(packet, out);
 	return true;
 }
 
 uint16_t ip_pseudo_sum(const uint8_t *packet, bool is_ipv6, uint8_t protocol, uint32_t len)
 {
-	uint64_t sum = (uint64_t)protocol + (len >> 16) + (len & 0xffff);
-	if (is_ipv6)
-		sum += checksum_sum(packet + IPV6_ADDRS_AT, IPV6_ADDRS_LEN);
-	else
-		sum += checksum_sum(packet + IPV4_ADDRS_AT, IPV4_ADDRS_LEN);
-	return checksum_fold(sum);
+	uint64_t sum = is_ipv6 ? checksum_words(packet + IPV6_ADDRS_AT, IPV6_ADDRS_LEN / 4)
+			       : checksum_words(packet + IPV4_ADDRS_AT, IPV4_ADDRS_LEN / 4);
+	return checksum_fold(sum + protocol + len);
 }
 
 /* Write `mss` at `at` of the TCP header. A value at an odd offset lies across two words of the

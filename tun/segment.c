@@ -125,20 +125,19 @@ enum drop super_packet_parse(uint8_t *frame, uint32_t len, struct super_packet *
 {
 	struct virtio_net_hdr virtio;
 	struct ip_view ip;
-	enum drop drop = DROP_NONE;
 
 	if (len < VIRTIO_LEN || !ip_look(frame + VIRTIO_LEN, len - VIRTIO_LEN, &ip))
 		return DROP_BAD_IP;
 	memcpy(&virtio, frame, sizeof(virtio));
-	struct super_packet s = {
-		.packet = frame + VIRTIO_LEN, .len = ip.len, .count = 1, .is_ipv6 = ip.is_ipv6};
+	out->packet = frame + VIRTIO_LEN;
+	out->len = ip.len;
+	out->count = 1;
+	out->is_ipv6 = ip.is_ipv6;
 	if (virtio.gso_type != VIRTIO_NET_HDR_GSO_NONE)
-		drop = parse_super(&virtio, &ip, &s);
-	else if (virtio.flags & VIRTIO_NET_HDR_F_NEEDS_CSUM)
-		drop = finish_checksum(s.packet, &ip, virtio.csum_start, virtio.csum_offset);
-	if (drop == DROP_NONE)
-		*out = s;
-	return drop;
+		return parse_super(&virtio, &ip, out);
+	if (virtio.flags & VIRTIO_NET_HDR_F_NEEDS_CSUM)
+		return finish_checksum(out->packet, &ip, virtio.csum_start, virtio.csum_offset);
+	return DROP_NONE;
 }
 
 static uint32_t payload_of(const struct super_packet *s, unsigned i)

@@ -31,7 +31,8 @@ struct super_packet {
 /* Look at a frame of `len` bytes. The headers are parsed, since hdr_len is not to be believed. A
  * packet of one segment gets its checksum finished in place. A super-packet whose payload fits one
  * segment is a packet of one. DROP_BAD_IP: shorter than what it says, a gso_type that was not
- * asked for, or headers that the header in front contradicts. */
+ * asked for, or headers that the header in front contradicts; the frame is as it was, and `out`
+ * means nothing. Bytes behind the packet's end are left out. */
 enum drop super_packet_parse(uint8_t *frame, uint32_t len, struct super_packet *out);
 
 /* Bytes of segment `i` (below count), headers included. */
