@@ -5,7 +5,7 @@
 Rows: TCP with one stream and ten, UDP of 64, 500 and 1400 bytes, both mixed; to the server (up) and from it (down);
 through a stock client and from emulated ones (swarm); without and with merging on the link. Columns: stock openvpn,
 ours with OpenSSL, with ipsec-mb, on epoll, and no tunnel. Contestants take turns within a row; medians over the
-rounds. Then the measurements of their own: perf/{paced,fairness,peers,logins,rekey,calls}.py, which can also be run
+rounds. Then the measurements of their own: perf/{paced,fairness,peers,logins,storm,rekey,calls}.py, which can also be run
 alone. Writes latest.md, latest.json and latest.svg.
 """
 import sys
@@ -27,8 +27,9 @@ import peers
 import readme
 import rekey
 import report
+import storm
 
-EXTRAS = {m.__name__: m for m in (paced, fairness, peers, logins, rekey, calls)}
+EXTRAS = {m.__name__: m for m in (paced, fairness, peers, logins, storm, rekey, calls)}
 
 
 def words(text):

@@ -2,29 +2,32 @@
 #ifndef PERF_FIT_H
 #define PERF_FIT_H
 
-/* The rate at which a receiver that cannot answer just keeps up: raised while its buffers lose
- * nothing, lowered when they do. */
+/* The rate at which a receiver that cannot answer just keeps up: raised while its buffers lose next
+ * to nothing, lowered when they do. */
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#define FIT_STEP_NS 10000000u
+#include "perf/losses.h"
+
+#define FIT_STEP_NS 40000000u
 
 /* Plain value, one owner. */
 struct fit {
 	double rate; /* packets a second */
-	uint64_t losses, next_ns;
+	struct losses seen;
+	uint64_t next_ns;
 	bool has_lost;
 };
 
-/* losses: the counter's value now. */
-void fit_init(struct fit *f, uint64_t losses, uint64_t now_ns);
+/* seen: the counters' values now. */
+void fit_init(struct fit *f, const struct losses *seen, uint64_t now_ns);
 /* Is it time to look at the losses? */
 static inline bool fit_is_due(const struct fit *f, uint64_t now_ns)
 {
 	return now_ns >= f->next_ns;
 }
-/* Take what the counter says now, and change the rate. */
-void fit_step(struct fit *f, uint64_t losses, uint64_t now_ns);
+/* Take what the counters say now, and change the rate. */
+void fit_step(struct fit *f, const struct losses *seen, uint64_t now_ns);
 
 #endif

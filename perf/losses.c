@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "perf/losses.h"
 
-#include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define PATH_LEN    64
-#define LINE_LEN    1024
-#define DEV_TX_DROP 11 /* of /proc/net/dev: behind the 8 columns of receiving */
+#define PATH_LEN 64
+#define LINE_LEN 1024
+/* Of /proc/net/dev: behind the 8 columns of receiving. */
+#define DEV_TX_PACKETS 9
+#define DEV_TX_DROP    11
 
 static FILE *open_of(pid_t pid, const char *name)
 {
@@ -22,15 +23,15 @@ static FILE *open_of(pid_t pid, const char *name)
 	return fopen(path, "re");
 }
 
-/* Word number `n` of a line, from 0; NULL if there are fewer. */
-static const char *word(char *line, unsigned n)
+/* Word number `n` of a line, from 0, as a number; 0 if there are fewer. The line is taken apart. */
+static uint64_t number_at(char *line, unsigned n)
 {
 	char *rest = line, *w;
 
 	while ((w = strtok_r(rest, " \n", &rest)))
 		if (n-- == 0)
-			return w;
-	return NULL;
+			return strtoull(w, NULL, 10);
+	return 0;
 }
 
 static unsigned word_number(char *line, const char *name)
@@ -44,52 +45,65 @@ static unsigned word_number(char *line, const char *name)
 }
 
 /* /proc/net/snmp: a line of names, then one of values, both beginning with "Udp:". */
-static uint64_t overflows4(pid_t pid)
+static struct losses sockets4(pid_t pid)
 {
-	char line[LINE_LEN];
-	unsigned n = 0;
-	uint64_t out = 0;
+	char line[LINE_LEN], copy[LINE_LEN];
+	unsigned lost = 0, passed = 0;
+	struct losses out = {0};
 	FILE *f = open_of(pid, "snmp");
 
 	while (f && fgets(line, sizeof(line), f)) {
 		if (strncmp(line, "Udp: ", 5) != 0)
 			continue;
-		const char *value = n ? word(line, n) : NULL;
-		if (value)
-			out = strtoull(value, NULL, 10);
-		else
-			n = word_number(line, "RcvbufErrors");
+		memcpy(copy, line, sizeof(copy));
+		if (lost) {
+			out = (struct losses){number_at(line, lost), number_at(copy, passed)};
+			break;
+		}
+		lost = word_number(line, "RcvbufErrors");
+		passed = word_number(copy, "InDatagrams");
 	}
 	if (f)
 		(void)fclose(f);
 	return out;
 }
 
-/* /proc/net/snmp6: a name and its value a line. */
-static uint64_t overflows6(pid_t pid)
+static bool take_named(const char *line, const char *name, uint64_t *to)
 {
-	static const char name[] = "Udp6RcvbufErrors";
+	size_t len = strlen(name);
+
+	if (strncmp(line, name, len) != 0 || (line[len] != ' ' && line[len] != '\t'))
+		return false;
+	*to = strtoull(line + len, NULL, 10);
+	return true;
+}
+
+/* /proc/net/snmp6: a name and its value a line. */
+static struct losses sockets6(pid_t pid)
+{
 	char line[LINE_LEN];
-	uint64_t out = 0;
+	struct losses out = {0};
 	FILE *f = open_of(pid, "snmp6");
 
 	while (f && fgets(line, sizeof(line), f))
-		if (strncmp(line, name, sizeof(name) - 1) == 0)
-			out = strtoull(line + sizeof(name) - 1, NULL, 10);
+		if (!take_named(line, "Udp6RcvbufErrors", &out.lost))
+			(void)take_named(line, "Udp6InDatagrams", &out.passed);
 	if (f)
 		(void)fclose(f);
 	return out;
 }
 
-uint64_t losses_of_sockets(pid_t pid)
+struct losses losses_of_sockets(pid_t pid)
 {
-	return overflows4(pid) + overflows6(pid);
+	struct losses a = sockets4(pid), b = sockets6(pid);
+
+	return (struct losses){a.lost + b.lost, a.passed + b.passed};
 }
 
-uint64_t losses_of_device(const char *name)
+struct losses losses_of_device(const char *name)
 {
-	char line[LINE_LEN];
-	uint64_t out = 0;
+	char line[LINE_LEN], copy[LINE_LEN];
+	struct losses out = {0};
 	FILE *f = open_of(0, "dev");
 
 	while (f && fgets(line, sizeof(line), f)) {
@@ -99,8 +113,9 @@ uint64_t losses_of_device(const char *name)
 		*colon = '\0';
 		if (strcmp(line + strspn(line, " "), name) != 0)
 			continue;
-		const char *value = word(colon + 1, DEV_TX_DROP);
-		out = value ? strtoull(value, NULL, 10) : 0;
+		snprintf(copy, sizeof(copy), "%s", colon + 1);
+		out.lost = number_at(colon + 1, DEV_TX_DROP);
+		out.passed = number_at(copy, DEV_TX_PACKETS);
 	}
 	if (f)
 		(void)fclose(f);

@@ -3,9 +3,9 @@
 
 #define NS_PER_S 1e9
 
-void pacer_init(struct pacer *p, double rate, uint64_t now_ns)
+void pacer_init(struct pacer *p, double rate, uint32_t slack_ns, uint64_t now_ns)
 {
-	*p = (struct pacer){.rate = rate, .at_ns = now_ns};
+	*p = (struct pacer){.rate = rate, .at_ns = now_ns, .slack_ns = slack_ns};
 }
 
 void pacer_set_rate(struct pacer *p, double rate)
@@ -17,14 +17,12 @@ unsigned pacer_due(struct pacer *p, uint64_t now_ns, unsigned most)
 {
 	if (p->rate <= 0)
 		return most;
-	double cap = p->rate * PACER_SLACK_NS / NS_PER_S;
+	double cap = p->rate * p->slack_ns / NS_PER_S;
 	p->credit += p->rate * (double)(now_ns - p->at_ns) / NS_PER_S;
 	p->at_ns = now_ns;
 	/* A slow rate must still be able to save up for its one packet. */
 	if (cap < 2)
 		cap = 2;
-	if (cap < most)
-		cap = most;
 	if (p->credit > cap)
 		p->credit = cap;
 	if (p->credit < 1)

@@ -3,21 +3,23 @@
 #define PERF_PACER_H
 
 /* A rate in packets a second, as a credit that grows with time. What could not be sent in time is
- * given up after PACER_SLACK_NS, so that a stall is not followed by a flood. */
+ * given up after a while, so that a stall is not followed by a flood. */
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#define PACER_SLACK_NS 20000000u
+#define PACER_SLACK_NS	   20000000u /* of a rate that is to be kept */
+#define PACER_SLACK_FIT_NS 2000000u  /* of one that looks for what a queue takes */
 
 /* Plain value, one owner. */
 struct pacer {
 	double rate;   /* packets a second; 0: no limit */
 	double credit; /* packets */
 	uint64_t at_ns;
+	uint32_t slack_ns;
 };
 
-void pacer_init(struct pacer *p, double rate, uint64_t now_ns);
+void pacer_init(struct pacer *p, double rate, uint32_t slack_ns, uint64_t now_ns);
 /* From now on; the credit stays. */
 void pacer_set_rate(struct pacer *p, double rate);
 /* Packets that may go now, at most `most`. */

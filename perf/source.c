@@ -35,7 +35,8 @@
 
 /* All threads' counts at one moment. */
 struct moment {
-	uint64_t packets, sends, refused, device_drops;
+	uint64_t packets, sends, refused;
+	struct losses device;
 	struct cpu_times cpu;
 };
 
@@ -60,7 +61,7 @@ static struct moment moment(const struct source *s)
 {
 	struct moment m = {.cpu = cpu_now(0)};
 
-	m.device_drops = losses_of_device(s->options.device);
+	m.device = losses_of_device(s->options.device);
 	for (unsigned i = 0; i < s->count; i++) {
 		const struct source_counts *c = source_thread_counts(s->threads[i]);
 		m.packets += atomic_load_explicit(&c->packets, memory_order_relaxed);
@@ -85,7 +86,7 @@ static void say_progress(struct source *s)
 		return;
 	struct moment now = moment(s);
 	fprintf(stderr, "source: %.2f Gbit/s, %ju dropped by the device, %ju refused\n",
-		mbit(s, &s->said, &now) / 1e3, (uintmax_t)(now.device_drops - s->said.device_drops),
+		mbit(s, &s->said, &now) / 1e3, (uintmax_t)(now.device.lost - s->said.device.lost),
 		(uintmax_t)(now.refused - s->said.refused));
 	s->said = now;
 }
@@ -98,7 +99,8 @@ static void follow_losses(struct source *s)
 	if (!s->options.is_fitting || !fit_is_due(&s->fit, now_ns))
 		return;
 	struct moment now = moment(s);
-	fit_step(&s->fit, now.device_drops + now.refused, now_ns);
+	const struct losses seen = {now.device.lost + now.refused, now.device.passed};
+	fit_step(&s->fit, &seen, now_ns);
 	atomic_store_explicit(&s->shared.rate, s->fit.rate, memory_order_relaxed);
 }
 
@@ -128,7 +130,7 @@ static bool start(struct source *s)
 	if (secret_random(&s->shared.stream, sizeof(s->shared.stream)) != 0)
 		return false;
 	s->begin = s->said = moment(s);
-	fit_init(&s->fit, s->begin.device_drops, ticks_ns());
+	fit_init(&s->fit, &s->begin.device, ticks_ns());
 	atomic_store(&s->shared.rate, o->is_fitting ? s->fit.rate : o->mbit * 1e6 / 8 / o->size);
 	for (; s->count < o->threads; s->count++)
 		if (source_thread_new(&s->shared, s->count, &s->threads[s->count]) != 0)
@@ -166,7 +168,7 @@ static void report_json(const struct source *s)
 	       (uintmax_t)(packets * o->size), mbit(s, a, b), (uintmax_t)sends);
 	printf("\"packets_per_send\":%.2f,\"refused\":%ju,\"device_dropped\":%ju,",
 	       sends ? (double)packets / (double)sends : 0, (uintmax_t)(b->refused - a->refused),
-	       (uintmax_t)(b->device_drops - a->device_drops));
+	       (uintmax_t)(b->device.lost - a->device.lost));
 	printf("\"source_cpu_s\":%.6f}\n", cpu.self);
 }
 
@@ -178,7 +180,7 @@ static void report_text(const struct source *s)
 	printf("%ju packets to %u addresses, %.1f Mbit/s; %ju refused, %ju dropped by the device; "
 	       "CPU %.3f s in %.2f s\n",
 	       (uintmax_t)(b->packets - a->packets), s->options.count, mbit(s, a, b),
-	       (uintmax_t)(b->refused - a->refused), (uintmax_t)(b->device_drops - a->device_drops),
+	       (uintmax_t)(b->refused - a->refused), (uintmax_t)(b->device.lost - a->device.lost),
 	       cpu.self, cpu.wall);
 }
 

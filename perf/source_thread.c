@@ -107,7 +107,9 @@ static void *run(void *arg)
 {
 	struct source_thread *t = arg;
 
-	pacer_init(&t->pacer, 0, ticks_ns());
+	bool is_fitting = t->shared->options->is_fitting;
+
+	pacer_init(&t->pacer, 0, is_fitting ? PACER_SLACK_FIT_NS : PACER_SLACK_NS, ticks_ns());
 	while (!atomic_load_explicit(&t->shared->is_over, memory_order_relaxed)) {
 		set_rate(t);
 		unsigned due = pacer_due(&t->pacer, ticks_ns(), OUTLET_PACKETS_MAX);

@@ -57,7 +57,7 @@ static struct swarm_moment moment(const struct swarm *s)
 {
 	struct swarm_moment m = {.cpu = cpu_now((pid_t)s->options.cpu_of)};
 
-	m.own_overflows = losses_of_sockets(0);
+	m.own_overflows = losses_of_sockets(0).lost;
 	for (int i = 0; i < COUNT_COUNT; i++)
 		m.counts[i] = total(s, (enum count)i);
 	return m;
@@ -96,7 +96,8 @@ static void follow_losses(struct swarm *s)
 
 	if (!s->options.fit_to || !fit_is_due(&s->fit, now_ns))
 		return;
-	fit_step(&s->fit, losses_of_sockets((pid_t)s->options.fit_to), now_ns);
+	const struct losses seen = losses_of_sockets((pid_t)s->options.fit_to);
+	fit_step(&s->fit, &seen, now_ns);
 	atomic_store_explicit(&s->shared.rate, s->fit.rate, memory_order_relaxed);
 }
 
@@ -161,8 +162,9 @@ static double packets_a_second(const struct swarm_options *o)
 static void move_data(struct swarm *s)
 {
 	struct swarm_report *r = &s->report;
+	const struct losses seen = losses_of_sockets((pid_t)s->options.fit_to);
 
-	fit_init(&s->fit, losses_of_sockets((pid_t)s->options.fit_to), ticks_ns());
+	fit_init(&s->fit, &seen, ticks_ns());
 	atomic_store(&s->shared.rate,
 		     s->options.fit_to ? s->fit.rate : packets_a_second(&s->options));
 	enter(s, PHASE_WARMUP);

@@ -258,7 +258,8 @@ static void begin_data(struct swarm_thread *t)
 	unsigned interval_ms = t->world.options->ping_interval_ms;
 
 	set_rate(t);
-	pacer_init(&t->pacer, t->pacer.rate, ticks_ns());
+	pacer_init(&t->pacer, t->pacer.rate,
+		   t->world.options->fit_to ? PACER_SLACK_FIT_NS : PACER_SLACK_NS, ticks_ns());
 	for (unsigned i = 0; i < t->count; i++) {
 		t->members[i].probe_at_ms = now_ms + (uint64_t)i * interval_ms / t->count;
 		schedule(t, &t->members[i]);
