@@ -12,7 +12,7 @@
 #include "perf/source_outlet.h"
 #include "perf/ticks.h"
 
-#define WAKE_NS 500000.0 /* a paced thread saves up for so long */
+#define IDLE_NS 10000000u /* a thread looks at the rate at least so often */
 
 struct source_thread {
 	struct source_shared *shared;
@@ -20,7 +20,6 @@ struct source_thread {
 	bool is_started;
 	struct outlet *outlet;
 	struct pacer pacer;
-	unsigned burst, wake_packets; /* burst: packets of a target in a row */
 	unsigned count, turn, turn_left, flow;
 	struct source_target *targets;
 	struct inner_flow *flows; /* of all targets */
@@ -33,26 +32,11 @@ static void add(_Atomic uint64_t *to, uint64_t n)
 	atomic_store_explicit(to, v + n, memory_order_relaxed);
 }
 
-/* As swarm does it for its clients: about a millisecond's worth of a target's rate in a row. */
 static void set_rate(struct source_thread *t)
 {
-	const struct source_options *o = t->shared->options;
-	double rate =
-		atomic_load_explicit(&t->shared->rate, memory_order_relaxed) * t->count / o->count;
-	unsigned most = o->has_gso ? outlet_burst_max(t->outlet) : SOURCE_BURST_MAX;
-	double each_ms = rate / t->count / 1000;
+	double rate = atomic_load_explicit(&t->shared->rate, memory_order_relaxed);
 
-	if (rate > 0 && rate == t->pacer.rate)
-		return;
-	pacer_set_rate(&t->pacer, rate);
-	t->burst = o->burst && o->burst < most ? o->burst : most;
-	if (rate > 0 && !o->burst && each_ms < most)
-		t->burst = each_ms < 1 ? 1 : (unsigned)each_ms;
-	t->wake_packets = (unsigned)(rate * WAKE_NS / 1e9);
-	if (t->wake_packets > OUTLET_PACKETS_MAX / 2)
-		t->wake_packets = OUTLET_PACKETS_MAX / 2;
-	if (t->wake_packets < 1)
-		t->wake_packets = 1;
+	pacer_set_rate(&t->pacer, rate * t->count / t->shared->options->count);
 }
 
 static unsigned least(unsigned a, unsigned b)
@@ -68,7 +52,7 @@ static unsigned gather(struct source_thread *t, unsigned due, struct source_burs
 	while (due > 0 && n < OUTLET_BURSTS_MAX) {
 		if (t->turn_left == 0) {
 			t->turn = t->turn + 1 < t->count ? t->turn + 1 : 0;
-			t->turn_left = t->burst;
+			t->turn_left = t->pacer.burst;
 		}
 		unsigned packets = least(least(due, t->turn_left), most);
 		out[n++] = (struct source_burst){&t->targets[t->turn], packets};
@@ -96,24 +80,35 @@ static void send_due(struct source_thread *t, unsigned due)
 
 static void rest(const struct source_thread *t)
 {
-	struct timespec wait = {.tv_nsec = (long)pacer_wait_ns(&t->pacer, t->wake_packets)};
+	uint64_t ns = pacer_wait_ns(&t->pacer);
+	const struct timespec wait = {.tv_nsec = (long)(ns < IDLE_NS ? ns : IDLE_NS)};
 
-	if (wait.tv_nsec > 10000000)
-		wait.tv_nsec = 10000000;
 	nanosleep(&wait, NULL);
+}
+
+static void start_pacer(struct source_thread *t)
+{
+	const struct source_options *o = t->shared->options;
+	const struct pacer_limits limits = {
+		.receivers = t->count,
+		.burst = o->burst,
+		.burst_max = o->has_gso ? outlet_burst_max(t->outlet) : SOURCE_BURST_MAX,
+		.turn_max = OUTLET_PACKETS_MAX,
+		.slack_ns = o->is_fitting ? PACER_SLACK_FIT_NS : PACER_SLACK_NS,
+	};
+
+	pacer_init(&t->pacer, &limits, ticks_ns());
 }
 
 static void *run(void *arg)
 {
 	struct source_thread *t = arg;
 
-	bool is_fitting = t->shared->options->is_fitting;
-
-	pacer_init(&t->pacer, 0, is_fitting ? PACER_SLACK_FIT_NS : PACER_SLACK_NS, ticks_ns());
+	start_pacer(t);
 	while (!atomic_load_explicit(&t->shared->is_over, memory_order_relaxed)) {
 		set_rate(t);
-		unsigned due = pacer_due(&t->pacer, ticks_ns(), OUTLET_PACKETS_MAX);
-		if (due >= t->wake_packets)
+		unsigned due = pacer_due(&t->pacer, ticks_ns());
+		if (due > 0)
 			send_due(t, due);
 		else
 			rest(t);

@@ -191,9 +191,8 @@ static void run(struct swarm *s)
 		rekey(s);
 	if (!s->options.is_connect_only && !is_over(s))
 		move_data(s);
-	s->report.rekeyed = total(s, COUNT_REKEYED);
-	s->report.rekey_failed = total(s, COUNT_REKEY_FAILED);
-	s->report.closed = total(s, COUNT_CLOSED);
+	for (int i = 0; i < COUNT_COUNT; i++)
+		s->report.total[i] = total(s, (enum count)i);
 	is_interrupted = 0; /* a second signal ends the goodbyes */
 	enter(s, PHASE_LEAVE);
 	wait_for(s, LEAVE_MS_MAX / 1e3, is_deserted);
@@ -259,7 +258,7 @@ static void say_report(struct swarm *s)
 		return;
 	}
 	swarm_report_text(r, stdout);
-	printf("alive: %ju\n", (uintmax_t)(connected - r->closed));
+	printf("alive: %ju\n", (uintmax_t)(connected - r->total[COUNT_CLOSED]));
 }
 
 /* --- start and end --- */
@@ -320,7 +319,8 @@ int main(int argc, char **argv)
 		swarm_thread_free(s.threads[i]);
 	if (!is_up)
 		return EXIT_NO_START;
-	return s.report.ready.counts[COUNT_CONNECTED] < s.options.clients || s.report.closed
+	return s.report.ready.counts[COUNT_CONNECTED] < s.options.clients ||
+			       s.report.total[COUNT_CLOSED]
 		       ? EXIT_SOME_FAILED
 		       : 0;
 }

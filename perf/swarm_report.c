@@ -187,8 +187,13 @@ void swarm_report_json(const struct swarm_report *r, FILE *out)
 		json_data(r, out);
 	else
 		fputs("\"data\":null,", out);
+	fprintf(out, "\"total\":{\"up_packets\":%ju,\"up_bytes\":%ju,\"down_packets\":%ju,",
+		(uintmax_t)r->total[COUNT_UP_PACKETS], (uintmax_t)r->total[COUNT_UP_BYTES],
+		(uintmax_t)r->total[COUNT_DOWN_PACKETS]);
+	fprintf(out, "\"down_lost\":%jd},", (intmax_t)r->total[COUNT_DOWN_LOST]);
 	fprintf(out, "\"rekey\":{\"done\":%ju,\"failed\":%ju},\"closed\":%ju}\n",
-		(uintmax_t)r->rekeyed, (uintmax_t)r->rekey_failed, (uintmax_t)r->closed);
+		(uintmax_t)r->total[COUNT_REKEYED], (uintmax_t)r->total[COUNT_REKEY_FAILED],
+		(uintmax_t)r->total[COUNT_CLOSED]);
 }
 
 /* --- text --- */
@@ -253,9 +258,11 @@ void swarm_report_text(const struct swarm_report *r, FILE *out)
 	text_login(r, out);
 	if (r->has_data)
 		text_data(r, out);
-	if (r->rekeyed || r->rekey_failed)
-		fprintf(out, "renegotiations: %ju, %ju failed\n", (uintmax_t)r->rekeyed,
-			(uintmax_t)r->rekey_failed);
-	if (r->closed)
-		fprintf(out, "closed by the server or by time: %ju\n", (uintmax_t)r->closed);
+	if (r->total[COUNT_REKEYED] || r->total[COUNT_REKEY_FAILED])
+		fprintf(out, "renegotiations: %ju, %ju failed\n",
+			(uintmax_t)r->total[COUNT_REKEYED],
+			(uintmax_t)r->total[COUNT_REKEY_FAILED]);
+	if (r->total[COUNT_CLOSED])
+		fprintf(out, "closed by the server or by time: %ju\n",
+			(uintmax_t)r->total[COUNT_CLOSED]);
 }

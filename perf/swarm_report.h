@@ -32,7 +32,7 @@ struct swarm_report {
 	bool has_data;				      /* begin and end are there */
 	struct swarm_share share;
 	struct histogram logins, pings; /* us */
-	uint64_t rekeyed, rekey_failed, closed;
+	uint64_t total[COUNT_COUNT];	/* of the whole run, warm-up included */
 };
 
 /* One line on what happened between two moments; `seconds`: since the start. */
