@@ -38,13 +38,13 @@ case $? in
 0)
 	result PASS "full: aarch64 build"
 	# What the user-mode emulator does not carry over to the kernel as it is.
-	for name in "tun:ioctls of the device" "steering:BPF programs of a socket" \
+	for name in "tun:ioctls of the device" "kernel_frames:ioctls of the device" "steering:BPF programs of a socket" \
 		"tun_steering:bpf(2)" "launcher:the error of an exec" \
 		"metrics:the speed of the machine"; do
 		result SKIP "unit (aarch64): ${name%%:*}: qemu-user does not pass ${name#*:}"
 	done
 	names=$(meson test -C build-aarch64 --list --suite unit --suite corpora </dev/null 2>/dev/null | sed 's/.* \/ //' |
-		grep -vxE "tun|steering|tun_steering|launcher|metrics")
+		grep -vxE "tun|kernel_frames|steering|tun_steering|launcher|metrics")
 	# shellcheck disable=SC2086
 	meson_tests build-aarch64 "unit (aarch64)" --timeout-multiplier 10 $names
 	;;
