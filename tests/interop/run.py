@@ -39,6 +39,7 @@ import cases_clients  # noqa: E402,F401
 import cases_refusals  # noqa: E402,F401
 import cases_hostile  # noqa: E402,F401
 import cases_start  # noqa: E402,F401
+import cases_steering  # noqa: E402,F401
 import cases_stock  # noqa: E402,F401
 import cases_quickstart  # noqa: E402,F401
 
