@@ -20,7 +20,7 @@ LOAD = load.BY_KEY['udp64']
 
 
 def once(where, peers):
-    known = where.addresses()
+    known = swarm.settled(where)
     started = time.monotonic()
     crowd = swarm.Swarm(where, peers, ['--down', *swarm.shape(LOAD), '--seconds', str(SECONDS), '--warmup', '4',
                                        '--keepalive', '0'])

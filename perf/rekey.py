@@ -29,7 +29,7 @@ def limit(where):
 
 def once(where, mbit):
     counts, before, full = inside.Inside(where), where.sink_counts(), where.udp_errors()
-    known = where.addresses()
+    known = swarm.settled(where)
     crowd = swarm.Swarm(where, CLIENTS, ['--up', '--up-mbit', f'{mbit:.1f}', '--down', *swarm.shape(FLOW), '--seconds',
                                          str(SECONDS), '--warmup', '0', '--rekey', str(EVERY_S)])
     crowd.wait('ready')

@@ -48,6 +48,13 @@ class Swarm:
             raise lab.Failure(f'swarm: {self.process.text()[-300:]}') from None
 
 
+def settled(stage):
+    """The addresses in use, when those who took their leave are forgotten: both servers do that 5 s later. New clients
+    then get neighbouring addresses."""
+    usual = 1 if stage.client else 0
+    return lab.wait_until(lambda: [x] if len(x := stage.addresses()) <= usual else None, 12, 'earlier clients stay', 0.1)[0]
+
+
 class Source:
     """One running source, sending to the clients that came since `known`."""
 
@@ -113,13 +120,15 @@ def measure_up(stage, what, seconds):
     spent, before, after = watch(stage, crowd, seconds)
     data = crowd.result()['data']
     arrived = delivered(before, after, 'udp') + delivered(before, after, 'tcp')
-    sent = data['up']['bytes'] * spent.seconds / data['seconds']
-    loss = max(0.0, 100 * (1 - arrived / sent)) if what.key != 'mixed' else None
-    return load.sample(what, spent, arrived, spent.seconds, loss, rtt_of(data))
+    if what.key == 'mixed':
+        sent, came = load.MIXED_RATE * what.size * spent.seconds, delivered(before, after, 'udp')
+    else:
+        sent, came = data['up']['bytes'] * spent.seconds / data['seconds'], arrived
+    return load.sample(what, spent, arrived, spent.seconds, max(0.0, 100 * (1 - came / sent)), rtt_of(data))
 
 
 def measure_down(stage, what, seconds):
-    known = stage.addresses()
+    known = stage.addresses() if what.key == 'mixed' else settled(stage)
     crowd = Swarm(stage, clients_of(what), ['--down', *swarm_words(stage, what, seconds)])
     crowd.wait('ready')
     source = Source(stage, known, clients_of(what), ['--fit', *source_words(stage, what, seconds + WARMUP_S + 1)])
@@ -137,7 +146,7 @@ class Side:
         self.direction = direction
         flow = load.Load('side', '', 0, what.size)
         mbit = str(load.MIXED_RATE * what.size * 8 / 1e6)
-        known = stage.addresses()
+        known = settled(stage) if direction == load.DOWN else None
         words = [*shape(flow), '--seconds', str(seconds + SIDE_S), '--warmup', '0.2']
         self.crowd = Swarm(stage, 1, words + (['--up', '--up-mbit', mbit] if direction == load.UP else ['--down']))
         self.crowd.wait('ready')
