@@ -27,12 +27,14 @@ struct aead_schedule {
 /* One packet: `text` is sealed or opened in place. */
 struct aead_segment {
 	uint8_t *text;
-	uint32_t len;
-	uint32_t aad_len;
 	const uint8_t *aad;
 	uint8_t *tag; /* AEAD_TAG_LEN bytes: written by seal, compared by open */
-	uint8_t nonce[AEAD_NONCE_LEN];
+	uint32_t len;
+	uint16_t aad_len;
 	bool is_ok; /* result */
+	/* The first AEAD_NONCE_LEN bytes count. The rest is there to write them all at once: the
+	 * engines load them so, and would wait for two stores. */
+	uint8_t nonce[16];
 };
 
 struct aead; /* an engine with the state of one thread */

@@ -2,10 +2,13 @@
 #include "crypto/data_key.h"
 
 #include <assert.h>
+#include <endian.h>
 #include <string.h>
 
 #include "crypto/packet.h"
 #include "crypto/secret.h"
+
+typedef uint32_t u32x4 __attribute__((vector_size(16)));
 
 /* The classic AEAD format (wire.md, section 9.1): head | packet-id | tag | ciphertext. */
 #define PACKET_ID_LEN 4
@@ -14,6 +17,7 @@
 #define OVERHEAD_MAX  (V2_HEAD_LEN + PACKET_ID_LEN + AEAD_TAG_LEN)
 static_assert(OVERHEAD_MAX <= DATA_KEY_HEADROOM, "seal writes into the head room");
 static_assert(PACKET_ID_LEN + DATA_KEY_IV_LEN == AEAD_NONCE_LEN, "nonce: packet-id and IV");
+static_assert(sizeof(u32x4) - V2_HEAD_LEN - PACKET_ID_LEN <= AEAD_TAG_LEN, "ends in the tag");
 
 /* wire.md, section 12.5: packets + blocks of one GCM key and direction. */
 #define AEAD_LIMIT	   ((UINT64_C(1) << 36) - 1)
@@ -27,7 +31,7 @@ struct batch {
 	struct data_segment *of[DATA_KEY_BATCH];
 	uint32_t packet_id[DATA_KEY_BATCH];
 	unsigned n;
-	uint64_t blocks, bytes; /* of the texts */
+	uint64_t bytes; /* of the texts */
 };
 
 static void store_u32(uint8_t *p, uint32_t v)
@@ -36,11 +40,6 @@ static void store_u32(uint8_t *p, uint32_t v)
 	p[1] = (uint8_t)(v >> 16);
 	p[2] = (uint8_t)(v >> 8);
 	p[3] = (uint8_t)v;
-}
-
-static uint32_t load_u32(const uint8_t *p)
-{
-	return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
 }
 
 static void init_head(struct data_key *k, uint32_t peer_id)
@@ -70,6 +69,7 @@ int data_key_init(struct data_key *k, struct aead *a, const struct data_key_mate
 	*k = (struct data_key){.seal_schedule = seal_slot,
 			       .open_schedule = open_slot,
 			       .cipher = m->cipher,
+			       .open_cipher = m->cipher,
 			       .key_id = m->key_id};
 	init_head(k, o->peer_id);
 	memcpy(k->seal_iv, m->seal_iv, DATA_KEY_IV_LEN);
@@ -87,9 +87,10 @@ void data_key_fini(struct data_key *k, struct aead *a)
 	secret_wipe(k, sizeof(*k));
 }
 
-static uint64_t blocks(uint32_t len)
+/* Packets and blocks, at most: the last block of each packet counts as full. */
+static uint64_t usage(uint64_t packets, uint64_t bytes)
 {
-	return ((uint64_t)len + 15) / 16;
+	return 2 * packets + bytes / 16;
 }
 
 static bool has_limit(const struct data_key *k)
@@ -97,61 +98,75 @@ static bool has_limit(const struct data_key *k)
 	return k->cipher != CIPHER_CHACHA20_POLY1305;
 }
 
-/* Packets + blocks that may still be sealed. */
-static uint64_t seal_room(const struct data_key *k)
-{
-	return has_limit(k) ? AEAD_LIMIT - (k->sealed_packets + k->sealed_blocks) : UINT64_MAX;
-}
-
-/* Nothing here but `n` and the sums is set for all: an initialiser would clear some 4 KiB. */
-static void batch_init(struct batch *b)
+/* Not by an initialiser, which would clear some 4 KiB. */
+static inline void batch_init(struct batch *b)
 {
 	b->n = 0;
-	b->blocks = b->bytes = 0;
+	b->bytes = 0;
+}
+
+/* Packet-id, as on the wire, and IV, by one store: the engine loads them together, and a load that
+ * needs two stores waits for both. */
+static inline void put_nonce(uint8_t nonce[16], uint32_t id_be, const uint8_t iv[DATA_KEY_IV_LEN])
+{
+	uint32_t half[2];
+	memcpy(half, iv, sizeof(half));
+	u32x4 all = {id_be, half[0], half[1], 0};
+	memcpy(nonce, &all, sizeof(all));
 }
 
 /* Append one segment: aad, which ends in the packet-id, the tag, and the text stand in a row. */
-static inline void batch_add(struct batch *b, struct data_segment *of, uint8_t *tag,
-			     uint32_t aad_len, uint32_t text_len, const uint8_t iv[DATA_KEY_IV_LEN])
+static inline void batch_add(struct batch *b, struct data_segment *of, uint8_t *tag, bool is_v1,
+			     uint32_t text_len)
 {
 	struct aead_segment *s = &b->aead[b->n];
-	s->aad = tag - aad_len;
-	s->aad_len = aad_len;
+	/* P_DATA_V1 authenticates the packet-id only. */
+	s->aad_len = is_v1 ? PACKET_ID_LEN : V2_HEAD_LEN + PACKET_ID_LEN;
+	s->aad = tag - s->aad_len;
 	s->tag = tag;
 	s->text = tag + AEAD_TAG_LEN;
 	s->len = text_len;
-	memcpy(s->nonce, tag - PACKET_ID_LEN, PACKET_ID_LEN);
-	memcpy(s->nonce + PACKET_ID_LEN, iv, DATA_KEY_IV_LEN);
 	b->of[b->n++] = of;
+	b->bytes += text_len;
 }
 
-/* P_DATA_V1 authenticates the packet-id only. */
-static inline uint32_t aad_len_of(bool is_v1)
+/* Head and packet-id in front of the tag. Not one byte in front of the head: the datagram before
+ * this one may end there. V2's eight are the engine's aad, which it loads as sixteen: so the first
+ * half of the tag's place, to be written later, is cleared by the same store. */
+static inline void put_head(const struct data_key *k, uint8_t *tag, uint32_t id_be)
 {
-	return is_v1 ? PACKET_ID_LEN : V2_HEAD_LEN + PACKET_ID_LEN;
+	uint32_t head;
+	if (k->head_len == V2_HEAD_LEN) {
+		memcpy(&head, k->head, sizeof(head));
+		u32x4 all = {head, id_be, 0, 0};
+		memcpy(tag - V2_HEAD_LEN - PACKET_ID_LEN, &all, sizeof(all));
+		return;
+	}
+	memcpy(tag - PACKET_ID_LEN, &id_be, PACKET_ID_LEN);
+	tag[-PACKET_ID_LEN - V1_HEAD_LEN] = k->head[0];
 }
 
-static inline enum drop seal_prepare(struct data_key *k, struct data_segment *seg, struct batch *b,
-				     uint64_t room)
+/* Would one more of `len` bytes, behind those of the batch, be too much for the key? */
+static inline bool is_seal_limit_reached(const struct data_key *k, const struct batch *b,
+					 uint32_t len)
+{
+	return has_limit(k) &&
+	       usage(k->sealed_packets + b->n + 1, k->sealed_bytes + b->bytes + len) > AEAD_LIMIT;
+}
+
+static inline enum drop seal_prepare(struct data_key *k, struct data_segment *seg, struct batch *b)
 {
 	uint32_t packet_id;
 	/* Receivers refuse an empty plaintext. */
 	if (seg->len == 0)
 		return DROP_SHORT;
-	uint64_t more = blocks(seg->len);
-	if (b->n + b->blocks + 1 + more > room || !send_counter_next(&k->counter, &packet_id))
+	if (is_seal_limit_reached(k, b, seg->len) || !send_counter_next(&k->counter, &packet_id))
 		return DROP_KEY_EXPIRED;
-	bool is_v1 = k->head_len == V1_HEAD_LEN;
 	uint8_t *tag = seg->data - AEAD_TAG_LEN;
-	store_u32(tag - PACKET_ID_LEN, packet_id);
-	/* Not one byte in front of the head: the datagram before this one may end there. */
-	if (is_v1)
-		tag[-PACKET_ID_LEN - V1_HEAD_LEN] = k->head[0];
-	else
-		memcpy(tag - PACKET_ID_LEN - V2_HEAD_LEN, k->head, V2_HEAD_LEN);
-	batch_add(b, seg, tag, aad_len_of(is_v1), seg->len, k->seal_iv);
-	b->blocks += more;
-	b->bytes += seg->len;
+	uint32_t id_be = htobe32(packet_id);
+	put_nonce(b->aead[b->n].nonce, id_be, k->seal_iv);
+	put_head(k, tag, id_be);
+	batch_add(b, seg, tag, k->head_len == V1_HEAD_LEN, seg->len);
 	return DROP_NONE;
 }
 
@@ -160,11 +175,9 @@ void data_key_seal(struct data_key *k, struct aead *a, struct data_segment *seg,
 	struct batch b;
 	batch_init(&b);
 	assert(n <= DATA_KEY_BATCH);
-	uint64_t room = seal_room(k);
 	for (unsigned i = 0; i < n; i++)
-		seg[i].drop = seal_prepare(k, &seg[i], &b, room);
+		seg[i].drop = seal_prepare(k, &seg[i], &b);
 	k->sealed_packets += b.n;
-	k->sealed_blocks += b.blocks;
 	k->sealed_bytes += b.bytes;
 	aead_seal(a, k->cipher, k->seal_schedule, b.aead, b.n);
 	uint32_t overhead = data_key_overhead(k);
@@ -180,7 +193,7 @@ void data_key_seal(struct data_key *k, struct aead *a, struct data_segment *seg,
 static inline enum drop open_prepare(const struct data_key *k, struct data_segment *seg,
 				     struct batch *b)
 {
-	if (k->failed_tags > FAILED_MAX)
+	if (k->is_open_ended)
 		return DROP_KEY_EXPIRED;
 	if (seg->len == 0)
 		return DROP_SHORT;
@@ -193,30 +206,31 @@ static inline enum drop open_prepare(const struct data_key *k, struct data_segme
 	uint32_t overhead = head_len + PACKET_ID_LEN + AEAD_TAG_LEN;
 	if (seg->len <= overhead)
 		return DROP_SHORT;
-	uint32_t packet_id = load_u32(seg->data + head_len);
+	uint8_t *tag = seg->data + head_len + PACKET_ID_LEN;
+	uint32_t id_be, packet_id;
+	memcpy(&id_be, tag - PACKET_ID_LEN, PACKET_ID_LEN);
+	packet_id = be32toh(id_be);
 	enum drop drop = replay_check(&k->replay, packet_id);
 	if (drop != DROP_NONE)
 		return drop;
 	b->packet_id[b->n] = packet_id;
-	batch_add(b, seg, seg->data + head_len + PACKET_ID_LEN, aad_len_of(is_v1),
-		  seg->len - overhead, k->open_iv);
+	put_nonce(b->aead[b->n].nonce, id_be, k->open_iv);
+	batch_add(b, seg, tag, is_v1, seg->len - overhead);
 	return DROP_NONE;
 }
 
-/* One that was opened: is it the first of its id, and what is used of the key. */
 static inline enum drop open_finish(struct data_key *k, const struct aead_segment *s,
-				    uint32_t packet_id, uint64_t now_ms, struct batch *used)
+				    uint32_t packet_id, uint64_t now_ms)
 {
 	if (!s->is_ok) {
-		k->failed_tags++;
+		k->is_open_ended = ++k->failed_tags > FAILED_MAX;
 		return DROP_DECRYPT;
 	}
 	enum drop drop = replay_commit(&k->replay, packet_id, now_ms);
 	if (drop != DROP_NONE)
 		return drop;
 	k->opened_packets++;
-	used->blocks += blocks(s->len);
-	used->bytes += s->len;
+	k->opened_bytes += s->len;
 	return DROP_NONE;
 }
 
@@ -228,16 +242,14 @@ void data_key_open(struct data_key *k, struct aead *a, struct data_segment *seg,
 	assert(n <= DATA_KEY_BATCH);
 	for (unsigned i = 0; i < n; i++)
 		seg[i].drop = open_prepare(k, &seg[i], &b);
-	aead_open(a, k->cipher, k->open_schedule, b.aead, b.n);
+	aead_open(a, k->open_cipher, k->open_schedule, b.aead, b.n);
 	for (unsigned i = 0; i < b.n; i++) {
-		b.of[i]->drop = open_finish(k, &b.aead[i], b.packet_id[i], now_ms, &b);
+		b.of[i]->drop = open_finish(k, &b.aead[i], b.packet_id[i], now_ms);
 		if (b.of[i]->drop != DROP_NONE)
 			continue;
 		b.of[i]->data = b.aead[i].text;
 		b.of[i]->len = b.aead[i].len;
 	}
-	k->opened_blocks += b.blocks;
-	k->opened_bytes += b.bytes;
 }
 
 unsigned data_key_overhead(const struct data_key *k)
@@ -247,8 +259,8 @@ unsigned data_key_overhead(const struct data_key *k)
 
 bool data_key_wants_renegotiation(const struct data_key *k)
 {
-	uint64_t sealed = k->sealed_packets + k->sealed_blocks;
-	uint64_t opened = k->opened_packets + k->opened_blocks;
+	uint64_t sealed = usage(k->sealed_packets, k->sealed_bytes);
+	uint64_t opened = usage(k->opened_packets, k->opened_bytes);
 	return send_counter_is_nearly_used(&k->counter) || k->failed_tags > FAILED_RENEGOTIATE ||
 	       (has_limit(k) && (sealed >= AEAD_RENEGOTIATE || opened >= AEAD_RENEGOTIATE));
 }

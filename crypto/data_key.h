@@ -6,7 +6,9 @@
  * The packet path calls seal and open with (key, segment list); what a segment looks like on the
  * wire (AEAD today; CBC and epoch later) is this module's business alone. */
 
+#include <assert.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "crypto/aead.h"
@@ -42,25 +44,36 @@ struct data_key_options {
 	uint64_t *replay_bits; /* NULL, or words for a larger window, outliving the key */
 };
 
-/* Owned by one worker after installation. Plain fields: nobody else looks. */
+/* Owned by one worker after installation. Plain fields: nobody else looks. A packet to or from a
+ * random peer costs little more than the cache lines that it misses: each direction has one here.
+ */
 struct data_key {
-	struct aead_schedule *seal_schedule; /* in the owner's slab, or the control side's copy */
-	struct aead_schedule *open_schedule;
+	/* For sealing. */
+	_Alignas(64) struct aead_schedule *seal_schedule; /* in the owner's slab, or the control
+							     side's copy */
+	uint64_t
+		seal_from_ms; /* BOOTTIME: not used for sending before, unless it is the only key */
+	uint8_t seal_iv[DATA_KEY_IV_LEN];
+	uint64_t sealed_packets, sealed_bytes; /* usage, for the AEAD limit and reneg-bytes */
+	struct send_counter counter;
+	uint8_t head[4];
 	enum cipher cipher;
 	uint8_t key_id;
 	uint8_t head_len; /* 4: P_DATA_V2, 1: P_DATA_V1 */
-	uint8_t head[4];
-	uint8_t seal_iv[DATA_KEY_IV_LEN];
+
+	/* For opening. */
+	_Alignas(64) struct aead_schedule *open_schedule;
 	uint8_t open_iv[DATA_KEY_IV_LEN];
-	struct send_counter counter;
+	uint64_t opened_packets, opened_bytes;
+	enum cipher open_cipher; /* the same, once more, in this line */
+	bool is_open_ended;	 /* too many tags failed */
 	struct replay replay;
-	uint64_t sealed_packets, sealed_blocks; /* usage, for the AEAD limit */
-	uint64_t opened_packets, opened_blocks;
-	uint64_t sealed_bytes, opened_bytes; /* for reneg-bytes */
 	uint64_t failed_tags;
-	/* BOOTTIME: not used for sending before, unless it is the only key */
-	uint64_t seal_from_ms;
 };
+static_assert(offsetof(struct data_key, head_len) < 64, "sealing touches one line");
+static_assert(offsetof(struct data_key, replay) % 64 == 40 &&
+		      offsetof(struct replay, reap_floor) == 24,
+	      "opening touches one line");
 
 /* Fill `k`; expands both schedules (the caller gives the two slots, which `k` then refers to; the
  * caller keeps the memory). Control side. Returns 0 or aead_schedule_init's error. */

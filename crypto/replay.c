@@ -9,14 +9,17 @@
 void replay_init(struct replay *r, uint32_t window, uint32_t time_s, uint64_t *bits)
 {
 	assert(window <= REPLAY_WINDOW_MAX && (window <= 64 || bits));
-	*r = (struct replay){.bits = window > 64 ? bits : NULL, .window = window, .time_s = time_s};
-	if (r->bits)
-		memset(r->bits, 0, (window + 63) / 64 * sizeof(*r->bits));
+	assert(time_s <= UINT16_MAX);
+	*r = (struct replay){.window = (uint16_t)window, .time_s = (uint16_t)time_s};
+	if (window <= 64)
+		return;
+	r->bits = bits;
+	memset(bits, 0, (window + 63) / 64 * sizeof(*bits));
 }
 
 static uint32_t ring_bits(const struct replay *r)
 {
-	return r->window > 64 ? (r->window + 63) / 64 * 64 : 64;
+	return r->window > 64 ? (r->window + 63u) / 64 * 64 : 64u;
 }
 
 /* The usual window spares the division. */
@@ -27,14 +30,14 @@ static uint32_t bit_of(const struct replay *r, uint32_t id)
 
 static bool is_seen(const struct replay *r, uint32_t id)
 {
-	const uint64_t *words = r->bits ? r->bits : &r->inline_bits;
+	const uint64_t *words = r->window > 64 ? r->bits : &r->inline_bits;
 	uint32_t bit = bit_of(r, id);
 	return words[bit / 64] >> bit % 64 & 1;
 }
 
 static void mark(struct replay *r, uint32_t id, bool seen)
 {
-	uint64_t *words = r->bits ? r->bits : &r->inline_bits;
+	uint64_t *words = r->window > 64 ? r->bits : &r->inline_bits;
 	uint32_t bit = bit_of(r, id);
 	uint64_t mask = UINT64_C(1) << bit % 64;
 	words[bit / 64] = seen ? words[bit / 64] | mask : words[bit / 64] & ~mask;
@@ -74,7 +77,7 @@ enum drop replay_check_behind(const struct replay *r, uint32_t id)
  * is a fraction of time_s, 5 s or less if REPLAY_MARKS notes reach so far. */
 static unsigned reap_depth(const struct replay *r)
 {
-	unsigned depth = (r->time_s + REAP_INTERVAL_S - 1) / REAP_INTERVAL_S;
+	unsigned depth = (r->time_s + REAP_INTERVAL_S - 1u) / REAP_INTERVAL_S;
 	return depth < REPLAY_MARKS ? depth : REPLAY_MARKS;
 }
 

@@ -16,16 +16,19 @@
 #define PACKET_ID_RENEGOTIATE 0xFF000000u
 #define REPLAY_MARKS	      3 /* notes of the time rule: 15 s in steps of 5 s */
 
-/* May be moved byte by byte: no pointer into itself. */
+/* May be moved byte by byte: no pointer into itself. What the usual packet touches stands in front,
+ * so that it shares a cache line with what the key's owner keeps before it. */
 struct replay {
-	uint64_t *bits; /* ring of window bits, rounded up to 64; NULL: `inline_bits` is the ring */
-	uint64_t inline_bits;
-	uint32_t window;     /* 0: strictly sequential, no gaps */
-	uint32_t time_s;     /* ids are too old if a higher one came longer ago; 0: off */
+	union {
+		uint64_t inline_bits; /* the window, up to 64 ids */
+		uint64_t *bits;	      /* a larger one: ring of bits, rounded up to 64 */
+	};
+	uint64_t reap_at_ms;
 	uint32_t highest;    /* 0: nothing received yet */
+	uint16_t window;     /* 0: strictly sequential, no gaps */
+	uint16_t time_s;     /* ids are too old if a higher one came longer ago; 0: off */
 	uint32_t reap_floor; /* ids at or below it are too old by the time rule */
 	uint32_t reap_marks[REPLAY_MARKS]; /* `highest` at the last reaps, latest first */
-	uint64_t reap_at_ms;
 };
 
 struct send_counter {

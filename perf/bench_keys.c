@@ -17,8 +17,8 @@
 #define KEYS_MAX 10000
 #define ORDERS	 256 /* batches of random keys made beforehand */
 
-enum prefetch { PREFETCH_NONE, PREFETCH_FIRST_LINE, PREFETCH_NEXT, PREFETCH_COUNT };
-static const char *const prefetch_names[] = {"none", "first-line", "next"};
+enum prefetch { PREFETCH_NONE, PREFETCH_FIRST_LINE, PREFETCH_COUNT };
+static const char *const prefetch_names[] = {"none", "first-line"};
 
 struct keys {
 	struct aead *aead;
@@ -86,12 +86,6 @@ static void prefetch(const struct keys *k, const uint16_t *order, unsigned i)
 {
 	if (k->prefetch == PREFETCH_FIRST_LINE && i + 1 < BATCH)
 		__builtin_prefetch(k->key[order[i + 1]]->seal_schedule);
-	if (k->prefetch != PREFETCH_NEXT)
-		return;
-	if (i + 2 < BATCH)
-		data_key_prefetch(k->key[order[i + 2]]);
-	if (i + 1 < BATCH)
-		data_key_prefetch_seal(k->key[order[i + 1]], k->len);
 }
 
 static void run(void *context, unsigned rounds)

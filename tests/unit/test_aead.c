@@ -126,7 +126,7 @@ static void check_vector(struct aead *a, size_t i)
 	assert_int_equal(from_hex(vectors[i].key, key, sizeof(key)),
 			 cipher_key_len(vectors[i].cipher));
 	from_hex(vectors[i].nonce, seg.nonce, sizeof(seg.nonce));
-	seg.aad_len = (uint32_t)from_hex(vectors[i].aad, aad, sizeof(aad));
+	seg.aad_len = (uint16_t)from_hex(vectors[i].aad, aad, sizeof(aad));
 	seg.len = (uint32_t)from_hex(vectors[i].plain, plain, sizeof(plain));
 	from_hex(vectors[i].sealed, sealed, sizeof(sealed));
 	from_hex(vectors[i].tag, expected_tag, sizeof(expected_tag));

@@ -167,7 +167,6 @@ static void data_key_carries_batches_of_every_cipher(void **state)
 		assert_int_equal(server.key.sealed_packets, DATA_KEY_BATCH);
 		assert_int_equal(client.key.opened_packets, DATA_KEY_BATCH);
 		assert_int_equal(client.key.opened_bytes, server.key.sealed_bytes);
-		assert_int_equal(client.key.opened_blocks, server.key.sealed_blocks);
 		both_fini(&client, &server);
 	}
 }
@@ -339,7 +338,8 @@ static void data_key_refuses_an_empty_plaintext(void **state)
 	both_fini(&client, &server);
 }
 
-/* wire.md, section 12.5: packets + blocks <= 2^36 - 1, GCM only. */
+/* wire.md, section 12.5: packets + blocks <= 2^36 - 1, GCM only; counted as 2 a packet and one for
+ * each 16 bytes, which is never less. */
 static void data_key_ends_at_the_aead_limit(void **state)
 {
 	(void)state;
@@ -348,16 +348,16 @@ static void data_key_ends_at_the_aead_limit(void **state)
 		uint64_t used;
 		enum drop drop;
 	} rows[] = {
-		/* A ping is one packet and one block. */
-		{CIPHER_AES_256_GCM, (1ull << 36) - 3, DROP_NONE},
-		{CIPHER_AES_256_GCM, (1ull << 36) - 2, DROP_KEY_EXPIRED},
+		/* A ping counts 3. */
+		{CIPHER_AES_256_GCM, (1ull << 36) - 4, DROP_NONE},
+		{CIPHER_AES_256_GCM, (1ull << 36) - 3, DROP_KEY_EXPIRED},
 		{CIPHER_CHACHA20_POLY1305, 1ull << 40, DROP_NONE},
 	};
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct side s;
 		struct packet p;
 		side_init_as(&s, rows[i].cipher, false, 5);
-		s.key.sealed_blocks = rows[i].used;
+		s.key.sealed_bytes = rows[i].used * 16;
 		packet_init(&p, PING);
 		data_key_seal(&s.key, aead, &p.seg, 1);
 		assert_int_equal(p.seg.drop, rows[i].drop);
@@ -373,10 +373,15 @@ static void data_key_opens_nothing_after_too_many_failed_tags(void **state)
 	client_and_server(&client, &server, 5);
 	packet_init(&p, PING);
 	seal_one(&client, &p);
-	server.key.failed_tags = (1ull << 36) + 1;
-	assert_int_equal(open_copy(&server, &p, 0), DROP_KEY_EXPIRED);
 	server.key.failed_tags = 1ull << 36;
 	assert_int_equal(open_copy(&server, &p, 0), DROP_NONE);
+	/* One more is too many, and the next one, a good one, finds no key. */
+	packet_init(&p, PING);
+	seal_one(&client, &p);
+	p.room[DATA_KEY_HEADROOM]++;
+	assert_int_equal(open_copy(&server, &p, 0), DROP_DECRYPT);
+	p.room[DATA_KEY_HEADROOM]--;
+	assert_int_equal(open_copy(&server, &p, 0), DROP_KEY_EXPIRED);
 	both_fini(&client, &server);
 }
 
@@ -393,17 +398,17 @@ static void data_key_wants_renegotiation_near_each_limit(void **state)
 	assert_true(data_key_wants_renegotiation(&s.key));
 	s.key.counter.last = 1;
 	s.key.sealed_packets = 1;
-	s.key.sealed_blocks = limit - 2;
+	s.key.sealed_bytes = (limit - 3) * 16;
 	assert_false(data_key_wants_renegotiation(&s.key));
-	s.key.sealed_blocks = limit - 1;
+	s.key.sealed_bytes = (limit - 2) * 16;
 	assert_true(data_key_wants_renegotiation(&s.key));
 	s.key.cipher = CIPHER_CHACHA20_POLY1305;
 	assert_false(data_key_wants_renegotiation(&s.key));
 	s.key.cipher = CIPHER_AES_128_GCM;
-	s.key.sealed_blocks = 0;
-	s.key.opened_blocks = limit;
+	s.key.sealed_bytes = 0;
+	s.key.opened_bytes = limit * 16;
 	assert_true(data_key_wants_renegotiation(&s.key));
-	s.key.opened_blocks = 0;
+	s.key.opened_bytes = 0;
 	s.key.failed_tags = 1ull << 35;
 	assert_false(data_key_wants_renegotiation(&s.key));
 	s.key.failed_tags++;
