@@ -34,6 +34,7 @@ import cases_path  # noqa: E402,F401
 import cases_mtu  # noqa: E402,F401
 import cases_load  # noqa: E402,F401
 import cases_offload  # noqa: E402,F401
+import cases_attack  # noqa: E402,F401
 import cases_keys  # noqa: E402,F401
 import cases_clients  # noqa: E402,F401
 import cases_refusals  # noqa: E402,F401
@@ -42,6 +43,7 @@ import cases_start  # noqa: E402,F401
 import cases_steering  # noqa: E402,F401
 import cases_stock  # noqa: E402,F401
 import cases_quickstart  # noqa: E402,F401
+import cases_swarm  # noqa: E402,F401
 
 EXIT_SKIP = 77
 
