@@ -35,11 +35,11 @@
 
 #define QUEUES	   4
 #define FLOWS	   400
-#define TUN_NAME   "vpn9"
 #define HEADER_LEN (offsetof(struct virtio_net_hdr, csum_offset) + 2)
 #define PACKET_MAX 65536
 
 struct rig {
+	char name[IFNAMSIZ];
 	int queues[QUEUES];
 	int sender;
 	unsigned ifindex;
@@ -47,28 +47,32 @@ struct rig {
 	struct tun_steering *steering;
 };
 
-static int queue_open(int flags)
+static int queue_open(const char *name, int flags)
 {
 	struct ifreq ifr;
 	int fd = open("/dev/net/tun", O_RDWR | O_CLOEXEC | O_NONBLOCK);
 
 	assert_true(fd >= 0);
 	memset(&ifr, 0, sizeof(ifr));
-	snprintf(ifr.ifr_name, sizeof(ifr.ifr_name), "%s", TUN_NAME);
+	snprintf(ifr.ifr_name, sizeof(ifr.ifr_name), "%s", name);
 	ifr.ifr_flags = (short)(IFF_TUN | IFF_NO_PI | IFF_MULTI_QUEUE | flags);
 	assert_int_equal(ioctl(fd, TUNSETIFF, &ifr), 0);
 	return fd;
 }
 
+/* Each test has a device of another name: one that fails leaves its own. */
 static void device_open(struct rig *r, int flags)
 {
+	static int count;
+
 	*r = (struct rig){.header_len = flags & IFF_VNET_HDR ? HEADER_LEN : 0};
+	snprintf(r->name, sizeof(r->name), "vpn%d", count++);
 	for (int i = 0; i < QUEUES; i++)
-		r->queues[i] = queue_open(flags);
-	r->ifindex = if_nametoindex(TUN_NAME);
+		r->queues[i] = queue_open(r->name, flags);
+	r->ifindex = if_nametoindex(r->name);
 	/* No packets of the kernel's own. */
-	assert_true(netns_run("ip link set " TUN_NAME " addrgenmode none && ip link set " TUN_NAME
-			      " up txqueuelen 1000"));
+	assert_true(netns_run("ip link set %s addrgenmode none && ip link set %s up", r->name,
+			      r->name));
 	r->sender = socket(AF_PACKET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	assert_true(r->sender >= 0);
 }
@@ -573,7 +577,7 @@ static void packets_of_the_kernel_are_steered_like_any(void **state)
 	size_t len;
 
 	rig_open(&r, IFF_VNET_HDR);
-	assert_true(netns_run("ip addr add 10.8.0.1/16 dev " TUN_NAME));
+	assert_true(netns_run("ip addr add 10.8.0.1/16 dev %s", r.name));
 	bool has_uso = ioctl(r.queues[0], TUNSETOFFLOAD, OFFLOAD_UDP) == 0;
 	for (uint32_t queue = 0; queue < QUEUES; queue++) {
 		add(&r, "10.8.0.7/32", queue);
