@@ -50,7 +50,7 @@ class Pump:
         self.done += 1
 
 
-@case(both=True, seconds=120)
+@case(seconds=120)
 def rekey_under_load(t):
     """a new key every few seconds while both directions are full: no packet is lost to it"""
     interval, seconds = (3, 8) if t.is_quick else (10, 45)
@@ -69,7 +69,7 @@ def rekey_under_load(t):
     expect_no_unfit(t, server, client)
 
 
-@case(both=True, seconds=120)
+@case(quick=False, seconds=120)
 def rekey_loses_nothing(t):
     """a new key every few seconds, paced datagrams both ways: none is missing but what the kernel's queues lost"""
     interval, seconds = (3, 8) if t.is_quick else (10, 45)
@@ -88,7 +88,7 @@ def capture_all(t, clients):
     return [Capture(t.lab, t.net.srv, f'to{c.ns.n}', PORT) for c in clients]
 
 
-@case(both=True, seconds=90)
+@case(quick=False, seconds=90)
 def packet_ids_are_unique(t):
     """four clients on all workers, keys that change: no (key, packet-id) twice on the wire, the server's in order"""
     t.server('reneg-sec 3', 'client-to-client')
@@ -140,7 +140,7 @@ def firewall_blocks_one_peer(t):
         expect(c.process.count('Initialization Sequence Completed') == 1, f'{c.name} had to start again')
 
 
-@case(both=True, ours=True)
+@case(quick=False)
 def firewall_loses_at_random(t):
     """nft loses 2 % of the datagrams on the way to the clients, after they were sent: bytes arrive all the same"""
     t.server()
@@ -152,7 +152,7 @@ def firewall_loses_at_random(t):
     Transfer(client.ns, t.net.srv, INSIDE4, t.bytes(4, 20)).wait(120)
 
 
-@case(both=True, seconds=90)
+@case(seconds=90)
 def heavy_user_among_light_ones(t):
     """one worker, one client with four bulk flows, eight with 50 small datagrams a second: those keep their share"""
     t.setup.workers = 1

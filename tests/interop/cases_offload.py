@@ -93,7 +93,7 @@ def transfers(t, client, lan, total=1 << 20, **options):
         Transfer(source, sink, address, total, **options).wait(60)
 
 
-@case(both=True)
+@case()
 def odd_tcp_segments(t):
     """TCP with a tiny MSS, with urgent data, without timestamps, without SACK"""
     _, client, lan = with_lan(t)
@@ -124,7 +124,7 @@ def odd_tcp_ecn(t):
         expect(int(counts['InCEPkts']) > 0, f'{ns.name}: no mark arrived')
 
 
-@case(both=True)
+@case()
 def odd_ip_headers(t):
     """IPv4 options and IPv6 destination options, with TCP and UDP"""
     _, client, lan = with_lan(t)
@@ -135,7 +135,7 @@ def odd_ip_headers(t):
         Datagrams(source, sink, address, [64, 500, 1200, 1200, 1200, 900] * 20, options=[option]).wait_all(rounds=3)
 
 
-@case(both=True)
+@case(quick=False)
 def odd_datagrams(t):
     """UDP without checksum, in IP fragments up to 60,000 bytes, by UDP_SEGMENT to and from behind the server"""
     _, client, lan = with_lan(t)
@@ -148,7 +148,7 @@ def odd_datagrams(t):
             in_groups(source, sink, address, size).wait_all(rounds=3)
 
 
-@case(both=True)
+@case()
 def odd_protocols(t):
     """large pings, GRE and a protocol nobody knows, both ways"""
     _, client, lan = with_lan(t)
@@ -163,7 +163,7 @@ def odd_protocols(t):
             Strange(source, sink, address, protocol).check()
 
 
-@case(both=True)
+@case(quick=False)
 def odd_mixture(t):
     """many flows of all kinds at once, to and from the same client: they mix in every batch, nothing mixes up"""
     _, client, lan = with_lan(t)

@@ -130,13 +130,13 @@ def run_sizes(t, mtu, lines=(), family=4, step=1):
     check_sizes(t, client, step)  # after what the transfers may have taught about the path
 
 
-@case(both=True)
+@case(quick=False)
 def sizes_path_1500(t):
     """every inner size passes on a path of 1500 bytes: what grows over it is fragmented outside"""
     run_sizes(t, 1500)
 
 
-@case()
+@case(both=True)
 def sizes_path_1400(t):
     """every inner size passes on a path of 1400 bytes"""
     run_sizes(t, 1400)
