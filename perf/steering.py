@@ -90,7 +90,7 @@ def measure(mode, a, size, rate):
 def main():
     a = arguments()
     a.build = os.path.abspath(a.build)
-    print('| UDP down | packets/s | us a packet, ebpf | automatic | handed over | extra us, each handed over | loss % |\n'
+    print('| UDP down | packets/s | us each, ebpf | automatic | handed over | extra us for each of these | loss % |\n'
           '|---|---|---|---|---|---|---|')
     for size in a.sizes:
         for rate in a.rates:

@@ -20,7 +20,8 @@ ROUNDS = 5
 PORT = 7000
 SLOTS = 256  # of peer-ids, in runs, one a worker
 OWN_PACKETS = 24  # multicasts of the device's kernel side, which go to all workers
-NO_BPF = [sys.executable, os.path.join(SUPPORT, 'deny_syscalls.py'), '280' if os.uname().machine == 'aarch64' else '321']
+SYS_BPF = {'aarch64': '280'}.get(os.uname().machine, '321')
+NO_BPF = [sys.executable, os.path.join(SUPPORT, 'deny_syscalls.py'), SYS_BPF]
 STEERED = r'packets from the tun device are steered to their client.s worker by eBPF'
 AUTOMATIC = r'NOTE: packets from the tun device are not steered .*\(%s\): the kernel.s automatic steering serves'
 

@@ -5,14 +5,18 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <errno.h>
+#include <linux/bpf.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "config/config.h"
 #include "config/log.h"
 #include "server/device_steering.h"
+#include "tests/support/deny_bpf.h"
 #include "tests/support/netns.h"
 #include "tests/support/skip.h"
 #include "tun/tun.h"
@@ -113,6 +117,40 @@ static void what_can_be_loaded_and_changed_is_kept(void **state)
 	tun_close(&t);
 }
 
+/* What an old kernel does once root is given up: each update wants the privilege. */
+static int settle_without_updates(struct tun_steering *s)
+{
+	if (!deny_bpf(BPF_MAP_UPDATE_ELEM, EPERM))
+		return 9;
+	device_steering_settle(&s);
+	return s == NULL ? 0 : 1;
+}
+
+static void what_cannot_be_changed_is_given_up(void **state)
+{
+	(void)state;
+	struct config c = {.workers = 4};
+	struct tun t;
+	struct tun_steering *s;
+	int status;
+
+	if (!may_load())
+		SKIP_TEST("no permission to load eBPF programs");
+	device_of(&c, &t);
+	log_begin();
+	device_steering_load(&c, &t, &s);
+	fflush(stdout);
+	pid_t child = fork();
+	if (child == 0)
+		_exit(settle_without_updates(s));
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	assert_int_equal(log_count("packets from the tun device are not steered"), 1);
+	assert_int_equal(log_count("(this kernel wants CAP_BPF for each change of a map)"), 1);
+	tun_steering_free(s);
+	tun_close(&t);
+}
+
 static void one_worker_has_nothing_to_steer(void **state)
 {
 	(void)state;
@@ -177,6 +215,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(entries_grow_with_the_clients_up_to_a_bound),
 		cmocka_unit_test(what_can_be_loaded_and_changed_is_kept),
+		cmocka_unit_test(what_cannot_be_changed_is_given_up),
 		cmocka_unit_test(one_worker_has_nothing_to_steer),
 		cmocka_unit_test(disabled_feature_is_said_once),
 		cmocka_unit_test(refused_load_is_said_once),

@@ -10,10 +10,8 @@
 #include <fcntl.h>
 #include <linux/bpf.h>
 #include <linux/capability.h>
-#include <linux/filter.h>
 #include <linux/if_packet.h>
 #include <linux/if_tun.h>
-#include <linux/seccomp.h>
 #include <linux/virtio_net.h>
 #include <net/if.h>
 #include <netinet/udp.h>
@@ -21,12 +19,12 @@
 #include <stdbool.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/support/deny_bpf.h"
 #include "tests/support/netns.h"
 #include "workers/tun_steering.h"
 
@@ -671,25 +669,6 @@ static bool drop_capabilities(void)
 	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
 	struct __user_cap_data_struct none[2] = {{0}};
 	return syscall(SYS_capset, &head, none) == 0;
-}
-
-/* bpf(2) fails with `error` for `command`, or for any if that is negative. */
-static bool deny_bpf(int command, int error)
-{
-	bool is_any = command < 0;
-	struct sock_filter code[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_bpf, 0, 3),
-		/* The low half, on all that we run on. */
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0])),
-		BPF_JUMP(BPF_JMP | (is_any ? BPF_JGE : BPF_JEQ) | BPF_K,
-			 is_any ? 0 : (uint32_t)command, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (uint32_t)error),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-	};
-	struct sock_fprog program = {.len = sizeof(code) / sizeof(code[0]), .filter = code};
-	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
 static int open_files(void)
