@@ -130,8 +130,6 @@ static bool look(const uint8_t *packet, uint32_t len, uint32_t offloads, struct 
 	uint32_t tcp_offload = ip.is_ipv6 ? TUN_OFFLOAD_TCP6 : TUN_OFFLOAD_TCP4;
 	if (ip.len != len || !(offloads & (is_tcp ? tcp_offload : TUN_OFFLOAD_UDP)))
 		return true;
-	if (!ip.is_ipv6 && get16(packet + IPV4_FRAGMENT_AT) & ~IPV4_DONT_FRAGMENT)
-		return true;
 	if (is_tcp)
 		look_at_tcp(s, left);
 	else
@@ -187,8 +185,8 @@ static bool is_next(const struct flow *f, const struct segment *s)
 {
 	const struct segment *first = f->first;
 
-	if (s->header_len != first->header_len || s->payload_len > first->payload_len ||
-	    f->count == SEGMENTS_MAX || f->total_len + s->payload_len > LEN_MAX)
+	if (s->payload_len > first->payload_len || f->count == SEGMENTS_MAX ||
+	    f->total_len + s->payload_len > LEN_MAX)
 		return false;
 	if (!has_equal_ip_header(first->packet, s->packet, s->is_ipv6))
 		return false;

@@ -162,30 +162,14 @@ static void clamp_tcp(uint8_t *tcp, uint32_t len, uint16_t mss)
 	}
 }
 
-static void clamp_ipv4(uint8_t *packet, uint32_t len, uint16_t mss)
-{
-	uint32_t header_len = (uint32_t)(packet[0] & 0xf) * 4;
-	uint32_t total_len = get16(packet + 2);
-	if (header_len < IPV4_HEADER_MIN || total_len < header_len || total_len > len)
-		return;
-	if (packet[9] != PROTOCOL_TCP || (get16(packet + 6) & IPV4_FRAGMENTED))
-		return;
-	clamp_tcp(packet + header_len, total_len - header_len, mss);
-}
-
-static void clamp_ipv6(uint8_t *packet, uint32_t len, uint16_t mss)
-{
-	uint32_t payload_len = get16(packet + 4);
-	if (payload_len > len - IPV6_HEADER_LEN || packet[6] != PROTOCOL_TCP)
-		return;
-	clamp_tcp(packet + IPV6_HEADER_LEN, payload_len, mss);
-}
-
+/* Stock only clamps IPv6 where TCP is the first next header (wire.md, section 14). */
 void ip_clamp_mss(uint8_t *packet, uint32_t len, uint16_t mss4, uint16_t mss6)
 {
-	uint32_t version = version_of(packet, len);
-	if (version == 4 && mss4 > 0)
-		clamp_ipv4(packet, len, mss4);
-	else if (version == 6 && mss6 > 0)
-		clamp_ipv6(packet, len, mss6);
+	struct ip_view v;
+
+	if (!ip_look(packet, len, &v) || v.protocol != PROTOCOL_TCP || v.is_fragment)
+		return;
+	uint16_t mss = v.is_ipv6 ? mss6 : mss4;
+	if (mss > 0 && !(v.is_ipv6 && v.transport_at > IPV6_HEADER_LEN))
+		clamp_tcp(packet + v.transport_at, v.len - v.transport_at, mss);
 }

@@ -183,18 +183,14 @@ static void packet_without_ports_is_not_overtaken(void **state)
 		uint8_t at, by, cut;
 		bool is_ended;
 	} rows[] = {
-		{"fragment", {.is_udp = true, .payload_len = 30}, 6, 0x20, 0, true},
-		{"options",
-		 {.is_udp = true, .payload_len = 30, .ip_options_len = 8},
-		 0,
-		 0,
-		 0,
-		 true},
-		{"cut", {.is_udp = true, .payload_len = 30}, 0, 0, 5, true},
-		{"ICMP", {.is_udp = true, .payload_len = 30}, 9, 17 ^ 1, 0, true},
-		{"other port", {.is_udp = true, .payload_len = 30, .port = 5}, 0, 0, 0, false},
-		{"fragment of others", {.is_udp = true, .payload_len = 30}, 6, 0x20, 0, false},
-		{"IPv6", {.is_udp = true, .payload_len = 30, .is_ipv6 = true}, 0, 0, 0, false},
+		{"fragment", {.is_udp = true, .payload_len = 1}, 6, 0x20, 0, true},
+		{"later fragment", {.is_udp = true, .payload_len = 1, .port = 5}, 7, 1, 0, true},
+		{"options", {.is_udp = true, .payload_len = 1, .ip_options_len = 8}, 0, 0, 0, true},
+		{"cut", {.is_udp = true, .payload_len = 1}, 0, 0, 1, true},
+		{"ICMP", {.is_udp = true, .payload_len = 1}, 9, 17 ^ 1, 0, true},
+		{"other port", {.is_udp = true, .payload_len = 1, .port = 5}, 0, 0, 0, false},
+		{"fragment of others", {.is_udp = true, .payload_len = 1}, 6, 0x20, 0, false},
+		{"IPv6", {.is_udp = true, .payload_len = 1, .is_ipv6 = true}, 0, 0, 0, false},
 		{"IPv6 options",
 		 {.is_udp = true, .is_ipv6 = true, .ip_options_len = 8},
 		 0,
@@ -205,7 +201,7 @@ static void packet_without_ports_is_not_overtaken(void **state)
 		{"nothing", {.is_udp = true}, 0, 0, 28, false},
 	};
 	for (size_t i = 0; i < COUNT_OF(rows); i++) {
-		struct made_packet flow = {.is_udp = true, .payload_len = 30};
+		struct made_packet flow = {.is_udp = true, .payload_len = 1};
 		struct lot l = {0};
 		uint8_t packet[LOT_PACKET_MAX];
 		for (unsigned j = 0; j < 5; j++) {
@@ -281,6 +277,49 @@ static void first_segment_with_a_bad_checksum_stands_alone(void **state)
 	lot_fini(&l);
 }
 
+/* All packets of a flow have the same fault, so that they do not differ. */
+static void flow_of_a_shape_that_the_split_does_not_have_is_not_merged(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *what;
+		struct made_packet flow;
+		uint8_t at, by;
+		int more; /* bytes behind the packet, or cut off */
+	} rows[] = {
+		{"TCP header of 16", {.flags = FLAG_ACK, .payload_len = 40}, 32, 0x10, 0},
+		{"TCP header of 0", {.flags = FLAG_ACK, .payload_len = 40}, 32, 0x50, 0},
+		{"TCP header too long", {.flags = FLAG_ACK, .payload_len = 8}, 32, 0xa0, 0},
+		{"UDP shorter than IP", {.is_udp = true, .payload_len = 40}, 25, 48 ^ 40, 0},
+		{"UDP longer than IP", {.is_udp = true, .payload_len = 40}, 25, 48 ^ 50, 0},
+		{"UDP-Lite", {.is_udp = true, .payload_len = 40}, 9, 17 ^ 136, 0},
+		{"padding", {.flags = FLAG_ACK, .payload_len = 3}, 0, 0, 3},
+		{"padding of IPv6",
+		 {.is_ipv6 = true, .flags = FLAG_ACK, .payload_len = 3},
+		 0,
+		 0,
+		 1},
+		{"cut", {.flags = FLAG_ACK, .payload_len = 40}, 0, 0, -1},
+		{"no options", {.is_udp = true, .ip_options_len = 4, .payload_len = 9}, 0, 0, 0},
+		{"TCP of 19", {.flags = FLAG_ACK}, 3, 40 ^ 39, -1},
+		{"TCP of 8", {.flags = FLAG_ACK}, 3, 40 ^ 28, -12},
+	};
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
+		struct lot l = {0};
+		for (unsigned j = 0; j < 3; j++) {
+			struct made_packet m = lot_nth(&rows[i].flow, j);
+			uint8_t packet[LOT_PACKET_MAX] = {0};
+			uint32_t len = made_write(&m, packet);
+			packet[rows[i].at] ^= rows[i].by;
+			made_finish(packet, len);
+			lot_add_bytes(&l, packet, (uint32_t)((int)len + rows[i].more));
+		}
+		if (lot_coalesce(&l, LOT_OFFLOADS) != 3)
+			fail_msg("%s", rows[i].what);
+		lot_fini(&l);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -290,6 +329,7 @@ int main(void)
 		cmocka_unit_test(packet_without_ports_is_not_overtaken),
 		cmocka_unit_test(other_form_of_a_checksum_is_not_merged),
 		cmocka_unit_test(first_segment_with_a_bad_checksum_stands_alone),
+		cmocka_unit_test(flow_of_a_shape_that_the_split_does_not_have_is_not_merged),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -320,6 +320,103 @@ static void options_of_ipv4_are_skipped(void **state)
 	assert_int_equal(tcp_sum(p, 28, len - 20), 0xffff);
 }
 
+/* Look at an exact copy on the heap. */
+static bool look(const uint8_t *packet, uint32_t len, struct ip_view *out)
+{
+	uint8_t *exact = malloc(len ? len : 1);
+	assert_non_null(exact);
+	memcpy(exact, packet, len);
+	bool is_good = ip_look(exact, len, out);
+	free(exact);
+	return is_good;
+}
+
+static void outline_of_a_packet(void **state)
+{
+	(void)state;
+	static const struct {
+		uint8_t head[8], extensions[32]; /* of 64 bytes; behind IPv4's first 8, IPv6's 40 */
+		uint32_t len, transport_at;
+		uint8_t protocol;
+		bool is_fragment;
+	} rows[] = {
+		{{0x45, 0, 0, 64, 0, 0, 0x40, 0}, {64, 6}, 64, 20, 6, false},
+		{{0x45, 0, 0, 20, 0, 0, 0, 0}, {64, 17}, 20, 20, 17, false},
+		{{0x4f, 0, 0, 60, 0, 0, 0, 0}, {64, 17}, 60, 60, 17, false},
+		{{0x45, 0, 0, 63, 0, 0, 0x20, 0}, {64, 17}, 63, 20, 17, true},
+		{{0x45, 0, 0, 63, 0, 0, 0, 1}, {64, 17}, 63, 20, 17, true},
+		{{0x45, 0, 0, 63, 0, 0, 0x1f, 0}, {64, 17}, 63, 20, 17, true},
+		{{0x45, 0, 0, 63, 0, 0, 0xc0, 0}, {64, 17}, 63, 20, 17, false},
+		{{0x60, 0, 0, 0, 0, 24, 6, 64}, {0}, 64, 40, 6, false},
+		{{0x60, 0, 0, 0, 0, 0, 17, 64}, {0}, 40, 40, 17, false},
+		{{0x60, 0, 0, 0, 0, 24, 0, 64}, {6, 0}, 64, 48, 6, false},
+		{{0x60, 0, 0, 0, 0, 24, 60, 64}, {17, 1}, 64, 56, 17, false},
+		{{0x60, 0, 0, 0, 0, 24, 0, 64},
+		 {43, 0, 0, 0, 0, 0, 0, 0, 60, 0, 0, 0, 0, 0, 0, 0, 6, 0},
+		 64,
+		 64,
+		 6,
+		 false},
+		{{0x60, 0, 0, 0, 0, 24, 44, 64}, {6}, 64, 40, 44, true},
+		{{0x60, 0, 0, 0, 0, 24, 60, 64}, {44}, 64, 48, 44, true},
+		/* Cut short, the extension header is what there is. */
+		{{0x60, 0, 0, 0, 0, 24, 0, 64}, {6, 3}, 64, 40, 0, false},
+		{{0x60, 0, 0, 0, 0, 0, 0, 64}, {0}, 40, 40, 0, false},
+		{{0x60, 0, 0, 0, 0, 1, 0, 64}, {6}, 41, 40, 0, false},
+		{{0x60, 0, 0, 0, 0, 7, 0, 64}, {6}, 47, 40, 0, false},
+		{{0x60, 0, 0, 0, 0, 9, 0, 64}, {43, 0, 0, 0, 0, 0, 0, 0, 6}, 49, 48, 43, false},
+	};
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		uint8_t packet[72] = {0};
+		bool is_ipv6 = rows[i].head[0] >> 4 == 6;
+		struct ip_view v;
+		memcpy(packet, rows[i].head, 8);
+		memcpy(packet + (is_ipv6 ? 40 : 8), rows[i].extensions, is_ipv6 ? 32 : 2);
+		for (uint32_t len = 0; len < rows[i].len; len++)
+			assert_false(look(packet, len, &v));
+		assert_true(look(packet, rows[i].len, &v));
+		assert_int_equal(v.len, rows[i].len);
+		assert_int_equal(v.transport_at, rows[i].transport_at);
+		assert_int_equal(v.protocol, rows[i].protocol);
+		assert_int_equal(v.is_ipv6, is_ipv6);
+		assert_int_equal(v.is_fragment, rows[i].is_fragment);
+		assert_true(look(packet, 72, &v));
+		assert_int_equal(v.len, rows[i].len);
+	}
+}
+
+static void packet_that_contradicts_itself_has_no_outline(void **state)
+{
+	(void)state;
+	static const uint8_t rows[][8] = {
+		{0x44, 0, 0, 64}, {0x40, 0, 0, 64}, {0x45, 0, 0, 19},	    {0x45, 0, 0, 0},
+		{0x4f, 0, 0, 59}, {0x46, 0, 0, 20}, {0x45, 0, 0, 65},	    {0x45, 0, 1, 0},
+		{0x55, 0, 0, 64}, {0x00, 0, 0, 64}, {0x60, 0, 0, 0, 0, 25}, {0x60, 0, 0, 0, 1, 0},
+	};
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		uint8_t packet[64] = {0};
+		struct ip_view v;
+		memcpy(packet, rows[i], 8);
+		assert_false(look(packet, sizeof(packet), &v));
+	}
+}
+
+static void pseudo_header_is_summed_up(void **state)
+{
+	(void)state;
+	static const uint32_t lens[] = {0, 1, 0x1234, 0xffff, 0x10000, 65575};
+
+	for (size_t i = 0; i < sizeof(lens) / sizeof(lens[0]); i++) {
+		uint8_t packet[40];
+		for (int j = 0; j < 40; j++)
+			packet[j] = (uint8_t)(0xfe - j * 3);
+		assert_int_equal(ip_pseudo_sum(packet, false, 17, lens[i]),
+				 sum16(packet + 12, 8, 17 + lens[i]));
+		assert_int_equal(ip_pseudo_sum(packet, true, 6, lens[i]),
+				 sum16(packet + 8, 32, 6 + lens[i]));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -332,6 +429,9 @@ int main(void)
 		cmocka_unit_test(only_whole_unfragmented_tcp_syn_is_changed),
 		cmocka_unit_test(no_prefix_of_a_packet_is_changed),
 		cmocka_unit_test(options_of_ipv4_are_skipped),
+		cmocka_unit_test(outline_of_a_packet),
+		cmocka_unit_test(packet_that_contradicts_itself_has_no_outline),
+		cmocka_unit_test(pseudo_header_is_summed_up),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

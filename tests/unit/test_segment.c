@@ -428,6 +428,30 @@ static void frame_cut_anywhere_is_refused(void **state)
 	}
 }
 
+/* The IP header is content with the cut: it is TCP that is not whole. */
+static void transport_header_cut_anywhere_is_refused(void **state)
+{
+	(void)state;
+	for (uint32_t left = 0; left < 32; left++) {
+		for (int i = 0; i < 4; i++) {
+			struct made_packet m = {.is_ipv6 = i & 1,
+						.is_udp = i & 2,
+						.flags = FLAG_ACK,
+						.option = 1,
+						.payload_len = 100};
+			struct frame f = make_frame(&m, gso_type_of(&m), 50);
+			struct super_packet s;
+			uint32_t len = (m.is_ipv6 ? 40 : 20) + left;
+			made_put16(f.data + VIRTIO_LEN + (m.is_ipv6 ? 4 : 2),
+				   m.is_ipv6 ? left : len);
+			f.data = realloc(f.data, VIRTIO_LEN + len);
+			assert_int_equal(super_packet_parse(f.data, VIRTIO_LEN + len, &s),
+					 DROP_BAD_IP);
+			free(f.data);
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -444,6 +468,7 @@ int main(void)
 		cmocka_unit_test(frame_that_contradicts_itself_is_refused),
 		cmocka_unit_test(other_super_packets_that_are_refused),
 		cmocka_unit_test(frame_cut_anywhere_is_refused),
+		cmocka_unit_test(transport_header_cut_anywhere_is_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
