@@ -305,7 +305,12 @@ static int make_modules(struct acceptor *a)
 	struct admission_setup admission = {
 		.tls = a->setup.tls, .wrap = a->setup.wrap, .wrap_key = a->setup.wrap_key};
 	struct snapshots_setup snapshots = {
-		.shared = s, .observer = a->setup.observer, .status_file = a->setup.status_file};
+		.shared = s,
+		.observer = a->setup.observer,
+		.status_file = a->setup.status_file,
+		.netlink = a->setup.netlink,
+		.ifindex = a->setup.tun_ifindex,
+	};
 	int err;
 
 	err = admission_new(s, &admission, &a->admission);
@@ -363,8 +368,7 @@ static void stop_workers(struct acceptor *a)
 
 	for (unsigned w = 1; w <= a->setup.worker_count; w++)
 		if (hand_over_send(a->shared.hand_over, w, &m))
-			log_line(LOG_ERROR, "out of memory: worker %u cannot be told to stop",
-				 w);
+			log_line(LOG_ERROR, "out of memory: worker %u cannot be told to stop", w);
 	hand_over_flush(a->shared.hand_over);
 	for (int i = 0; i < STOP_TRIES && hand_over_is_blocked(a->shared.hand_over); i++) {
 		nanosleep(&pause, NULL);

@@ -43,7 +43,9 @@ struct acceptor_setup {
 	const struct static_key *wrap_key; /* NULL without tls-auth or tls-crypt */
 	struct ip_pool *pool;		   /* NULL: no pool */
 	struct observer *observer;	   /* NULL: no metrics endpoint */
-	struct status_file *status_file;   /* opened before root was given up; NULL: none */
+	struct netlink *netlink;	   /* to ask about the tun device; NULL: nobody */
+	int tun_ifindex;
+	struct status_file *status_file; /* opened before root was given up; NULL: none */
 };
 
 /* Make the loop and the handshake threads. Call before the workers start (buffers of thread 0 must

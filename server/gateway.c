@@ -250,6 +250,8 @@ static int make_acceptor(struct gateway *g, char *why, size_t why_len)
 		.wrap_key = g->keys.wrap_key,
 		.pool = g->pool,
 		.observer = g->observer,
+		.netlink = g->device.netlink,
+		.tun_ifindex = g->device.tun.ifindex,
 		.status_file = g->status_file,
 	};
 	return acceptor_new(&setup, &g->acceptor, why, why_len);

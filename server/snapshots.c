@@ -15,6 +15,7 @@
 #include "server/clients.h"
 #include "server/control/tls.h"
 #include "server/ip_pool.h"
+#include "server/queue_drops.h"
 #include "server/shared.h"
 #include "workers/peer.h"
 
@@ -26,6 +27,7 @@ struct snapshots {
 	struct snapshot *drawing; /* NULL: none */
 	size_t capacity;
 	bool is_for_status;
+	struct queue_drops queue_drops;
 };
 
 int snapshots_new(const struct snapshots_setup *setup, struct snapshots **out)
@@ -111,7 +113,19 @@ static void draw_client(const struct acceptor_shared *s, const struct client *c,
 	out->state = state_of(c);
 }
 
-static void draw_totals(const struct snapshots *p, struct snapshot *out)
+static void draw_queue_drops(struct snapshots *p, struct snapshot *out)
+{
+	const struct acceptor_shared *s = p->setup.shared;
+	struct queue_drops *q = &p->queue_drops;
+
+	for (unsigned i = 0; i < s->group_count; i++)
+		queue_drops_read_group(q, i, &s->groups[i]);
+	queue_drops_read_tun(q, p->setup.netlink, p->setup.ifindex);
+	memcpy(out->socket_drops, q->sockets, sizeof(out->socket_drops));
+	out->tun_queue_drops = q->tun;
+}
+
+static void draw_totals(struct snapshots *p, struct snapshot *out)
 {
 	const struct acceptor_shared *s = p->setup.shared;
 	const struct tls_context *tls = admission_tls(p->setup.admission);
@@ -127,6 +141,7 @@ static void draw_totals(const struct snapshots *p, struct snapshot *out)
 	}
 	out->routes4 = s->routes4;
 	out->routes6 = s->routes6;
+	draw_queue_drops(p, out);
 	out->is_tun_steered = s->tun_steering != NULL;
 	out->cert_not_after_s = tls_context_cert_not_after(tls);
 	out->reloaded_s = s->reloaded_s;

@@ -10,6 +10,7 @@
 
 struct acceptor_shared;
 struct admission;
+struct netlink;
 struct observer;
 struct snapshot;
 struct snapshots;
@@ -20,6 +21,8 @@ struct snapshots_setup {
 	const struct admission *admission; /* for the dates of certificate and CRL */
 	struct observer *observer;	   /* NULL: none */
 	struct status_file *status_file;   /* NULL: none */
+	struct netlink *netlink;	   /* NULL: nobody can be asked about the tun device */
+	int ifindex;			   /* of the tun device */
 };
 
 /* Returns 0 or -ENOMEM. */

@@ -128,6 +128,19 @@ int netlink_link_up(struct netlink *n, int ifindex, uint32_t mtu, uint32_t txque
 	return nl_error < 0 ? local_error(nl_error) : request(n, msg);
 }
 
+int netlink_link_drops(struct netlink *n, int ifindex, uint64_t *drops)
+{
+	struct rtnl_link *link = NULL;
+	int nl_error = rtnl_link_get_kernel(n->sock, ifindex, NULL, &link);
+	if (nl_error < 0)
+		return nl_error == -NLE_OBJ_NOTFOUND || nl_error == -NLE_NODEV
+			       ? -ENODEV
+			       : local_error(nl_error);
+	*drops = rtnl_link_get_stat(link, RTNL_LINK_TX_DROPPED);
+	rtnl_link_put(link);
+	return 0;
+}
+
 /* A request about an address, put together by hand: rtnl_addr knows no peers in IPv6. Without a
  * peer the other end is the address itself, as the kernel has it. */
 static struct nl_msg *addr_message(int type, int flags, int ifindex, const struct ip_addr *local,

@@ -20,6 +20,10 @@ void netlink_free(struct netlink *n);
  * answer, like all that follow. Returns 0 or the kernel's -errno. */
 __attribute__((warn_unused_result)) int netlink_link_up(struct netlink *n, int ifindex,
 							uint32_t mtu, uint32_t txqueuelen);
+/* How many packets the kernel had for the link's queue and dropped, since the link was made.
+ * Returns 0 or -errno. */
+__attribute__((warn_unused_result)) int netlink_link_drops(struct netlink *n, int ifindex,
+							   uint64_t *drops);
 /* peer: family 0, or the point-to-point address (then bits is 32 or 128). An address that is there
  * already is no error. Returns 0 or -errno. */
 __attribute__((warn_unused_result)) int netlink_addr_add(struct netlink *n, int ifindex,

@@ -209,6 +209,23 @@ static void drops(struct metrics_text *m, const struct metrics_input *in)
 	}
 }
 
+/* What the kernel lost before anybody here saw it. */
+static void queues(struct metrics_text *m, const struct metrics_input *in)
+{
+	if (in->snapshot == NULL)
+		return;
+	metrics_family(m, "shardvpn_socket_receive_drops", METRIC_COUNTER, NULL,
+		       "Datagrams for which a receive buffer had no room (rcvbuf).");
+	for (unsigned i = 0; i <= in->worker_count; i++) {
+		struct number_text worker = number(i);
+		metrics_integer(m, &(struct label){"worker", i == 0 ? "acceptor" : worker.text}, 1,
+				in->snapshot->socket_drops[i]);
+	}
+	metrics_family(m, "shardvpn_tun_queue_drops", METRIC_COUNTER, NULL,
+		       "Packets for which the tun device's queues had no room (txqueuelen).");
+	metrics_integer(m, NULL, 0, in->snapshot->tun_queue_drops);
+}
+
 static void rings(struct metrics_text *m, const struct metrics_input *in)
 {
 	metrics_family(m, "shardvpn_handoff_ring_depth", METRIC_GAUGE, NULL,
@@ -231,5 +248,6 @@ void metrics_workers(struct metrics_text *m, const struct metrics_input *in)
 	for (size_t i = 0; i < COUNT(simples); i++)
 		simple_print(m, in, &simples[i]);
 	drops(m, in);
+	queues(m, in);
 	rings(m, in);
 }

@@ -90,7 +90,10 @@ struct snapshot {
 	uint32_t max_clients;
 	uint32_t pool4_size, pool4_used, pool6_size, pool6_used;
 	uint32_t routes4, routes6;
-	bool is_tun_steered;			     /* by the eBPF program */
+	/* By thread: datagrams for which a socket's receive buffer had no room. */
+	uint64_t socket_drops[WORKERS_MAX + 1];
+	uint64_t tun_queue_drops; /* packets for which the tun's queues had no room */
+	bool is_tun_steered;	  /* by the eBPF program */
 	int64_t cert_not_after_s, crl_next_update_s; /* 0: none */
 	int64_t reloaded_s;    /* when certificates, key and CRL in use were read */
 	bool is_reload_failed; /* the last attempt on a signal left them as they were */

@@ -35,6 +35,7 @@ import cases_mtu  # noqa: E402,F401
 import cases_load  # noqa: E402,F401
 import cases_offload  # noqa: E402,F401
 import cases_attack  # noqa: E402,F401
+import cases_burst  # noqa: E402,F401
 import cases_keys  # noqa: E402,F401
 import cases_clients  # noqa: E402,F401
 import cases_refusals  # noqa: E402,F401

@@ -168,6 +168,9 @@ static void the_control_side_is_in_the_snapshot(void **state)
 		"shardvpn_routes{family=\"ipv6\",kind=\"host\"} 14",
 		"shardvpn_tun_steering_info{mode=\"ebpf\"} 1",
 		"shardvpn_tun_steering_errors_total 17",
+		"shardvpn_socket_receive_drops_total{worker=\"acceptor\"} 18",
+		"shardvpn_socket_receive_drops_total{worker=\"1\"} 19",
+		"shardvpn_tun_queue_drops_total 20",
 		"shardvpn_certificate_not_after_timestamp_seconds{role=\"server\"} 15",
 		"shardvpn_config_last_reload_successful 0",
 		"shardvpn_config_last_reload_success_timestamp_seconds 16",
@@ -200,6 +203,9 @@ static void the_control_side_is_in_the_snapshot(void **state)
 	s->reloaded_s = 16;
 	s->is_tun_steered = true;
 	c->tun_steering_errors = 17;
+	s->socket_drops[0] = 18;
+	s->socket_drops[1] = 19;
+	s->tun_queue_drops = 20;
 	c->handshake_buckets[0] = 1;
 	c->handshake_buckets[11] = 2;
 	c->handshake_buckets[12] = 3;
