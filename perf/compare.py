@@ -38,7 +38,7 @@ def words(text):
 
 def options(p):
     p.add_argument('--rounds', type=int, help='(5; quick: 1)')
-    p.add_argument('--seconds', type=int, help='of each cell (2; quick: 1)')
+    p.add_argument('--seconds', type=int, default=1, help='of each cell (1)')
     p.add_argument('--quick', action='store_true', help='a few cells once, no measurements of their own')
     p.add_argument('--all', action='store_true', help='every row with every column: some 50 minutes')
     p.add_argument('--rows', type=words, default=[], help=f'of {",".join(x.key for x in load.ALL)}')
@@ -61,7 +61,6 @@ def check(a, p):
     if a.extras is None:
         a.extras = [] if a.quick or a.rows or a.columns or a.only else list(EXTRAS)
     a.rounds = a.rounds or (1 if a.quick else 5)
-    a.seconds = a.seconds or (1 if a.quick else 2)
 
 
 def say(text):

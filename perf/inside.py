@@ -15,7 +15,7 @@ class Inside:
 
     def end(self):
         """{'open_batch', 'seal_batch': packets a call of the cipher; 'calls': system calls a packet;
-        'handed': share of packets that changed the worker; 'drops': {reason: number}}; {} without metrics."""
+        'handed': share of packets that changed the worker; 'drops': {'direction reason': number}}; {} without metrics."""
         after = self.stage.scrape()
         if not self.before or not after:
             return {}
@@ -37,5 +37,6 @@ class Inside:
         name, counts = 'shardvpn_dropped_packets_total', {}
         for sign, samples in ((1, after), (-1, self.before)):
             for labels, value in samples.all(name):
-                counts[labels['reason']] = counts.get(labels['reason'], 0) + sign * value
-        return {reason: int(n) for reason, n in counts.items() if n}
+                key = f'{labels["direction"]} {labels["reason"]}'
+                counts[key] = counts.get(key, 0) + sign * value
+        return {key: int(n) for key, n in counts.items() if n}

@@ -137,6 +137,12 @@ class Stage:
         found = [e['counter'] for r in rules if 'rule' in r for e in r['rule']['expr'] if 'counter' in e]
         return {name: (c['packets'], c['bytes']) for name, c in zip(('udp', 'tcp'), found)}
 
+    def device_overflows(self, ns):
+        """Packets that did not get into the queue of a device of `ns`: of a tun device that is not read soon enough,
+        of a veth whose other end is not."""
+        rows = (x.partition(':')[2].split() for x in ns.run('cat /proc/net/dev').splitlines()[2:])
+        return sum(int(numbers[11]) for numbers in rows)
+
     def udp_errors(self):
         """Datagrams that the kernel dropped in the server's namespace because a receive buffer was full."""
         names, values = (x.split() for x in self.srv.run('cat /proc/net/snmp').splitlines() if x.startswith('Udp:'))
