@@ -25,7 +25,7 @@ def block(result):
     lines = ['![CPU of the server, stock openvpn and shardvpn](perf/results/latest.svg)', '',
              '| row | client | Mbit/s `openvpn` | Mbit/s `shardvpn` | server CPU `openvpn` | server CPU `shardvpn` | ratio |',
              '|---|---|---|---|---|---|---|', *filter(None, map(_line, rows)), '',
-             f'{m["CPU"]}; {m["kernel"]}; {m["openvpn"].split(" [")[0]}; {m["OpenSSL"].split("  ")[0]}; ipsec-mb {m["ipsec-mb"]}; '
+             f'{m["CPU"]}; {m["kernel"]}; {m["openvpn"].split(" [")[0]}; {m["OpenSSL"].split(" (")[0]}; ipsec-mb {m["ipsec-mb"]}; '
              f'{s["cipher"]}; medians of {s["rounds"]} rounds of {s["seconds"]} s on {result["date"]}. All ends of the load '
              'run on the same cores.']
     found = [figures.Figure(*f) for f in result['figures'] if f[3] is not None]
