@@ -2,10 +2,13 @@
 """What every measurement needs: programs, keys, a folder; and the words of the command line for them."""
 import argparse
 import os
+import shutil
 import tempfile
 
 import pki
 from paths import ROOT
+
+TOOLS = ('iperf3', 'nft', 'ethtool', 'nsenter', 'ping')
 
 
 def add_arguments(p):
@@ -38,7 +41,8 @@ class Bench:
 
     def missing(self):
         """Programs that are not there."""
-        return [x for x in (self.binary, self.stock, self.swarm, self.source, self.prober) if not os.access(x, os.X_OK)]
+        mine = [x for x in (self.binary, self.stock, self.swarm, self.source, self.prober) if not os.access(x, os.X_OK)]
+        return mine + [x for x in TOOLS if not shutil.which(x)]
 
 
 def parse(doc, add=None):

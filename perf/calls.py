@@ -3,7 +3,7 @@
 """System calls and allocations of the packet path, of our server under bulk.
 
 Allocations: all requests that jemalloc counted until the process ends, of a run with the load and of one without, in
-which the same clients connect and stay as long.
+which the same clients connect and stay as long, and the metrics are read as often.
 """
 import re
 import sys
@@ -40,8 +40,13 @@ def requests(where):
 def idle(b):
     with _stage(b) as where:
         where.set_merging(True)
-        words = ['--seconds', str(SECONDS), '--warmup', str(swarm.WARMUP_S)]
-        swarm.Swarm(where, swarm.clients_of(LOAD), words).result()
+        counts = inside.Inside(where)
+        swarm.settled(where)
+        crowd = swarm.Swarm(where, swarm.clients_of(LOAD), ['--seconds', str(SECONDS), '--warmup', str(swarm.WARMUP_S)])
+        crowd.wait('ready')
+        where.addresses()
+        crowd.result()
+        counts.end()
         return requests(where)
 
 
