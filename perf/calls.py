@@ -41,10 +41,10 @@ def idle(b):
     with _stage(b) as where:
         where.set_merging(True)
         counts = inside.Inside(where)
-        swarm.settled(where)
+        known = swarm.settled(where)
         crowd = swarm.Swarm(where, swarm.clients_of(LOAD), ['--seconds', str(SECONDS), '--warmup', str(swarm.WARMUP_S)])
         crowd.wait('ready')
-        where.addresses()
+        swarm.newcomers(where, known, swarm.clients_of(LOAD))
         crowd.result()
         counts.end()
         return requests(where)

@@ -2,7 +2,6 @@
 """The cells of the report: every row with every contestant, several rounds, contestants taking turns
 within each row so that what changes on the machine meanwhile touches all of them alike."""
 import collections
-import contextlib
 import statistics
 import time
 
@@ -84,23 +83,28 @@ class Matrix:
 
     def run_round(self, number):
         """All cells once, each contestant freshly started."""
-        with contextlib.ExitStack() as stack:
-            stages = {}
+        stages = {}
+        try:
             for row, columns in self.chosen.items():
                 for who in columns:
-                    if who not in stages:
-                        stages[who] = stack.enter_context(stage.Stage(self.bench, contestant.BY_KEY[who]))
-                    self._cell(number, row, who, stages[who])
+                    self._cell(number, row, who, stages)
+        finally:
+            for where in stages.values():
+                where.close()
 
-    def _cell(self, number, row, who, where):
-        where.set_merging(row.is_merging)
+    def _cell(self, number, row, who, stages):
         self.done += 1
         head = f'{self._clock()} round {number}  {title(row):16} {group(row):25} {contestant.BY_KEY[who].title:18}'
         try:
-            sample = self._measure(row, where)
+            if who not in stages:
+                stages[who] = stage.Stage(self.bench, contestant.BY_KEY[who])
+            stages[who].set_merging(row.is_merging)
+            sample = self._measure(row, stages[who])
         except lab.Failure as failure:
             self.failures.append(f'{title(row)}, {group(row)}, {who}: {failure}')
             self.say(f'{head} FAILED: {failure}')
+            if who in stages:
+                stages.pop(who).close()  # the next cell begins with a new one
             return
         self.samples[row, who].append(sample)
         self.say(f'{head} {brief(row, sample)}')

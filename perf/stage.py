@@ -50,6 +50,9 @@ class Stage:
         return self
 
     def __exit__(self, kind, value, trace):
+        self.close()
+
+    def close(self):
         self.world.close()
 
     def _start(self, lines, drop, argv_prefix):

@@ -55,14 +55,19 @@ def settled(stage):
     return lab.wait_until(lambda: [x] if len(x := stage.addresses()) <= usual else None, 12, 'earlier clients stay', 0.1)[0]
 
 
+def newcomers(stage, known, clients):
+    """The addresses, in order, of those who came since `known`, when there are as many."""
+    def fresh():
+        found = stage.addresses() - known
+        return found if len(found) >= clients else None
+    return sorted(ipaddress.IPv4Address(x) for x in lab.wait_until(fresh, 10, 'the clients have no addresses'))
+
+
 class Source:
     """One running source, sending to the clients that came since `known`."""
 
     def __init__(self, stage, known, clients, words):
-        def fresh():
-            found = stage.addresses() - known
-            return found if len(found) >= clients else None
-        new = sorted(ipaddress.IPv4Address(x) for x in lab.wait_until(fresh, 10, 'the clients have no addresses'))
+        new = newcomers(stage, known, clients)
         lab.expect(int(new[-1]) - int(new[0]) + 1 == len(new), f'addresses have gaps: {new[0]} to {new[-1]}')
         argv = [stage.bench.source, '--to', f'{new[0]}-{new[-1]}', '--json', '--quiet', *words]
         self.process = stage.world.start(stage.srv, 'source', argv)
