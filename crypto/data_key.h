@@ -52,7 +52,7 @@ struct data_key {
 	_Alignas(64) struct aead_schedule *seal_schedule; /* in the owner's slab, or the control
 							     side's copy */
 	uint64_t
-		seal_from_ms; /* BOOTTIME: not used for sending before, unless it is the only key */
+		seal_from_ms; /* BOOTTIME: not used for sending before, unless it is the only key; UINT64_MAX: never */
 	uint8_t seal_iv[DATA_KEY_IV_LEN];
 	uint64_t sealed_packets, sealed_bytes; /* usage, for the AEAD limit and reneg-bytes */
 	struct send_counter counter;

@@ -159,6 +159,10 @@ static void take_event(struct client *c, const struct client_world *w,
 	case SESSION_EVENT_KEY:
 		install(c, w, e);
 		break;
+	case SESSION_EVENT_KEY_SEAL_FROM:
+		if (e->seal_from_ms == UINT64_MAX)
+			retire_key(c, e->key_id);
+		break;
 	case SESSION_EVENT_KEY_RETIRED:
 		retire_key(c, e->key_id);
 		break;

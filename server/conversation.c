@@ -57,10 +57,16 @@ static void count_handshake(struct control_counters *count, uint64_t took_ms)
 	count->connects++;
 }
 
+static void on_renegotiated(struct acceptor_shared *s, const struct client *c)
+{
+	if (c->is_initiator)
+		s->count.renegotiations_local_ok++;
+	else
+		s->count.renegotiations_peer_ok++;
+}
+
 static void on_key(struct acceptor_shared *s, struct client *c, const struct session_event *e)
 {
-	bool is_first = c->connected_s == 0;
-
 	if (!c->has_place)
 		return;
 	if (data_channel_install(s, c, e)) {
@@ -69,16 +75,19 @@ static void on_key(struct acceptor_shared *s, struct client *c, const struct ses
 		removal_start(s, c, CLIENT_END_TLS_ERROR);
 		return;
 	}
-	if (is_first) {
-		c->cipher = cipher_name(e->key.cipher);
-		c->connected_s = s->wall_s;
-		count_handshake(&s->count, s->now_ms - c->started_ms);
-		initial_limit_give(s->initial_limit, &c->link.remote);
-	} else if (c->is_initiator) {
-		s->count.renegotiations_local_ok++;
-	} else {
-		s->count.renegotiations_peer_ok++;
-	}
+	if (c->connected_s != 0)
+		return;
+	c->cipher = cipher_name(e->key.cipher);
+	c->connected_s = s->wall_s;
+	count_handshake(&s->count, s->now_ms - c->started_ms);
+	initial_limit_give(s->initial_limit, &c->link.remote);
+}
+
+static void on_seal_from(struct acceptor_shared *s, struct client *c, const struct session_event *e)
+{
+	data_channel_seal_from(s, c, e->key_id, e->seal_from_ms);
+	if (e->seal_from_ms != UINT64_MAX)
+		on_renegotiated(s, c);
 }
 
 static void log_pushed(struct acceptor_shared *s, const struct client *c)
@@ -195,6 +204,9 @@ static void on_event(struct acceptor_shared *s, struct client *c, const struct s
 	case SESSION_EVENT_KEY:
 		on_key(s, c, e);
 		break;
+	case SESSION_EVENT_KEY_SEAL_FROM:
+		on_seal_from(s, c, e);
+		break;
 	case SESSION_EVENT_KEY_RETIRED:
 		data_channel_retire(s, c, e->key_id);
 		break;
@@ -226,15 +238,25 @@ static bool is_removed(const struct client *c)
 	return c->stage == CLIENT_REMOVED;
 }
 
-static void settle(struct acceptor_shared *s, struct client *c)
+static void take_events(struct acceptor_shared *s, struct client *c)
 {
 	struct session_event e;
 
-	send_all(s, c);
 	while (!is_removed(c) && session_next_event(c->session, &e)) {
 		on_event(s, c, &e);
 		secret_wipe(&e, sizeof(e));
 	}
+}
+
+/* Events first: a key is on its way to the worker before the answer that makes the peer use it. The
+ * end is told after the last words are sent. */
+static void settle(struct acceptor_shared *s, struct client *c)
+{
+	take_events(s, c);
+	if (is_removed(c))
+		return;
+	send_all(s, c);
+	take_events(s, c);
 }
 
 /* --- running it --- */

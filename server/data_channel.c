@@ -126,6 +126,18 @@ int data_channel_install(struct acceptor_shared *s, struct client *c, const stru
 	return err;
 }
 
+void data_channel_seal_from(struct acceptor_shared *s, struct client *c, uint8_t key_id,
+			    uint64_t seal_from_ms)
+{
+	struct message m = {.kind = MESSAGE_KEY_SEAL_FROM,
+			    .arg = key_id,
+			    .peer_id = c->place.peer_id,
+			    .at_ms = seal_from_ms};
+
+	if (c->is_peer_there && hand_over_send(s->hand_over, c->place.worker, &m))
+		log_client(LOG_ERROR, c->prefix, "out of memory: its new key is not sent with");
+}
+
 void data_channel_retire(struct acceptor_shared *s, struct client *c, uint8_t key_id)
 {
 	struct message m = {.kind = MESSAGE_KEY_RETIRE, .arg = key_id, .peer_id = c->place.peer_id};

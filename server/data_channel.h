@@ -16,6 +16,9 @@ struct session_event;
  * -errno: the client cannot go on. */
 __attribute__((warn_unused_result)) int
 data_channel_install(struct acceptor_shared *s, struct client *c, const struct session_event *e);
+/* Begin to send with a key at that time; UINT64_MAX: do not. No effect without a peer. */
+void data_channel_seal_from(struct acceptor_shared *s, struct client *c, uint8_t key_id,
+			    uint64_t seal_from_ms);
 /* Forget a key. No effect without a peer. */
 void data_channel_retire(struct acceptor_shared *s, struct client *c, uint8_t key_id);
 /* Its addresses lead nowhere. */

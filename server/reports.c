@@ -100,6 +100,7 @@ int report_take(struct acceptor_shared *s, const struct message *m, listener_fn 
 	case MESSAGE_PEER_ADD:
 	case MESSAGE_PEER_REMOVE:
 	case MESSAGE_KEY_INSTALL:
+	case MESSAGE_KEY_SEAL_FROM:
 	case MESSAGE_KEY_RETIRE:
 	case MESSAGE_PEER_MOVE:
 	case MESSAGE_PING:

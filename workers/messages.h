@@ -18,11 +18,13 @@ enum message_kind {
 	MESSAGE_NONE,
 
 	/* acceptor -> worker */
-	MESSAGE_PEER_ADD,    /* peer: owned by the worker until MESSAGE_PEER_REMOVED */
-	MESSAGE_PEER_REMOVE, /* peer_id: unlink, forget, then answer MESSAGE_PEER_REMOVED */
-	MESSAGE_KEY_INSTALL, /* peer_id, key: the worker moves the schedules into its slab and
-				answers MESSAGE_KEY_INSTALLED with the same pointer */
-	MESSAGE_KEY_RETIRE,  /* peer_id, arg = key-id: wipe; no answer */
+	MESSAGE_PEER_ADD,      /* peer: owned by the worker until MESSAGE_PEER_REMOVED */
+	MESSAGE_PEER_REMOVE,   /* peer_id: unlink, forget, then answer MESSAGE_PEER_REMOVED */
+	MESSAGE_KEY_INSTALL,   /* peer_id, key: the worker moves the schedules into its slab and
+				  answers MESSAGE_KEY_INSTALLED with the same pointer */
+	MESSAGE_KEY_SEAL_FROM, /* peer_id, arg = key-id, at_ms: begin to seal with it then;
+				  UINT64_MAX: do not */
+	MESSAGE_KEY_RETIRE,    /* peer_id, arg = key-id: wipe; no answer */
 	MESSAGE_PEER_MOVE, /* peer_id, buffer: take buffer->link as the peer's address; buffer goes
 			      home */
 	MESSAGE_PING,	   /* heartbeat: answer MESSAGE_PONG */
@@ -58,6 +60,7 @@ struct message {
 		struct peer *peer;
 		struct data_key *key;
 		void *pointer;
+		uint64_t at_ms; /* CLOCK_BOOTTIME */
 	};
 };
 static_assert(sizeof(struct message) == 16, "a ring slot has 16 bytes");

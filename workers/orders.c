@@ -92,6 +92,15 @@ static void key_install(struct orders *o, uint32_t peer_id, struct data_key *key
 	answer(o, &m);
 }
 
+static void key_seal_from(struct orders *o, const struct message *m)
+{
+	struct peer *p = peer_find_by_id(o->dp->peers, m->peer_id);
+	if (!p || m->arg >= PEER_KEYS || !p->keys[m->arg])
+		return;
+	settle(o);
+	p->keys[m->arg]->seal_from_ms = m->at_ms;
+}
+
 static void key_retire(struct orders *o, uint32_t peer_id, unsigned key_id)
 {
 	struct peer *p = peer_find_by_id(o->dp->peers, peer_id);
@@ -131,6 +140,9 @@ static void carry_out(struct orders *o, const struct message *m)
 		break;
 	case MESSAGE_KEY_INSTALL:
 		key_install(o, m->peer_id, m->key);
+		break;
+	case MESSAGE_KEY_SEAL_FROM:
+		key_seal_from(o, m);
 		break;
 	case MESSAGE_KEY_RETIRE:
 		key_retire(o, m->peer_id, m->arg);

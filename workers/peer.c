@@ -34,13 +34,13 @@ void peer_free(struct peer *p)
 }
 
 /* A key is newer if its turn to seal comes later; among those whose turn has come the newest wins,
- * and before any has come the oldest serves. */
+ * and before any has come the oldest serves. One that is only there to open has no turn. */
 struct data_key *peer_seal_key(struct peer *p, uint64_t now_ms)
 {
 	struct data_key *best = NULL;
 	for (unsigned i = 0; i < PEER_KEYS; i++) {
 		struct data_key *k = p->keys[i];
-		if (!k)
+		if (!k || k->seal_from_ms == UINT64_MAX)
 			continue;
 		if (!best) {
 			best = k;

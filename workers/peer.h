@@ -61,8 +61,9 @@ struct peer *peer_new(const struct peer_setup *s);
 /* After MESSAGE_PEER_REMOVED (or if the peer was never added). */
 void peer_free(struct peer *p);
 
-/* The key to seal with at now_ms: among the keys whose seal_from has passed the newest, else any;
- * updates seal_key (wire.md, section 12.3). NULL if there is none. Thread: owner. */
+/* The key to seal with at now_ms: among the keys whose seal_from has passed the newest, else any
+ * that is not there only to open (UINT64_MAX); updates seal_key (wire.md, section 12.3). NULL if
+ * there is none. Thread: owner. */
 struct data_key *peer_seal_key(struct peer *p, uint64_t now_ms);
 
 /* A worker's peers, by id and by source address (a client that knows its peer-id may still send

@@ -19,7 +19,8 @@ struct key_state {
 	uint8_t key_id;
 	bool has_sent, has_got; /* the key exchange message of our side, of theirs */
 	bool is_active;		/* both, and all that we sent is acknowledged */
-	bool is_generated;	/* data keys were handed out */
+	bool is_handed_out;	/* data keys are with the owner */
+	bool is_generated;	/* and both sides are known to have them */
 	bool is_failed;		/* TLS is no more; what is queued goes once */
 	enum key_verdict verdict;
 	uint64_t start_ms;

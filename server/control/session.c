@@ -204,8 +204,15 @@ void session_fail_key(struct session *s, enum session_reason reason)
 		session_die(s, reason);
 		return;
 	}
-	if (k->is_generated)
+	if (k->is_generated) {
 		s->wants_renegotiation = true;
+	} else if (k->is_handed_out) {
+		k->is_handed_out = false;
+		session_tell(s, &(struct session_event){
+					.kind = SESSION_EVENT_KEY_RETIRED,
+					.key_id = k->key_id,
+				});
+	}
 	session_tell(s, &(struct session_event){
 				.kind = SESSION_EVENT_RENEGOTIATION,
 				.reason = reason,

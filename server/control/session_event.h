@@ -15,8 +15,12 @@ enum session_event_kind {
 	 * key-id 0 the owner also has to give what to push: session_set_push, first. For later ones
 	 * name, certificate and username are those of the first (security.md, F-6). */
 	SESSION_EVENT_AUTHORIZE,
-	/* Data keys are there. The owner installs `key` in the worker, and wipes the event. */
+	/* Data keys are there. The owner installs `key` in the worker, and wipes the event. Taken
+	 * before session_send: the peer may seal with the key as soon as it has what is sent. */
 	SESSION_EVENT_KEY,
+	/* Of the key with that key-id `seal_from_ms` has changed: the peer has confirmed that it
+	 * has the key, or (UINT64_MAX) drops it now and may still have packets on the way. */
+	SESSION_EVENT_KEY_SEAL_FROM,
 	/* The key with that key-id is gone (transition window over, replaced, or its peer refused).
 	 */
 	SESSION_EVENT_KEY_RETIRED,
@@ -58,7 +62,9 @@ struct session_event {
 	const char *text;	      /* command, log line */
 	bool is_initiator;	      /* RENEGOTIATION: we began it */
 	struct data_key_material key; /* KEY; secret */
-	uint64_t seal_from_ms;	      /* KEY: sending with it begins then (wire.md, section 12.3) */
+	/* KEY, KEY_SEAL_FROM: sending with it begins then (wire.md, section 12.3); UINT64_MAX: not
+	 * for now, it is there to open. */
+	uint64_t seal_from_ms;
 };
 
 /* Events not yet taken, oldest first; private to session. */

@@ -343,6 +343,15 @@ static bool read_message(struct session *s, uint64_t now_ms)
 	return !s->is_dead && !s->primary->is_failed;
 }
 
+/* The first answer goes without waiting for the verdict. A later one waits: with it the peer begins
+ * to use the key, which is handed out only after the verdict. */
+static bool is_answer_due(const struct session *s)
+{
+	const struct key_state *k = s->primary;
+	return s->is_server && k->has_got && !k->has_sent && !k->is_failed &&
+	       (k->key_id == 0 || k->verdict != KEY_VERDICT_NONE);
+}
+
 void session_exchange_advance(struct session *s, uint64_t now_ms, uint32_t wall_s)
 {
 	struct key_state *k = s->primary;
@@ -355,6 +364,6 @@ void session_exchange_advance(struct session *s, uint64_t now_ms, uint32_t wall_
 		n++;
 	if (n == TLS_READS_MAX)
 		s->needs_advance = true;
-	if (s->is_server && k->has_got && !k->has_sent && !k->is_failed)
+	if (is_answer_due(s))
 		send_exchange(s);
 }

@@ -13,6 +13,7 @@
 #define LABEL_DYN_CRYPT		  "EXPORTER-OpenVPN-dynamic-tls-crypt"
 #define KEY_ID_RENEGOTIATED_FIRST 1
 #define KEY_ID_LAST		  7
+#define KEY_REST_MS		  5000 /* packets on the way, and a soft reset that is repeated */
 
 /* --- data keys --- */
 
@@ -73,7 +74,8 @@ static uint64_t renegotiate_at(const struct session *s, uint64_t now_ms)
 	return now_ms + at_ms;
 }
 
-static void generate(struct session *s, uint64_t now_ms)
+/* Returns false after a failure, which it has told. */
+static bool hand_out(struct session *s, uint64_t seal_from_ms)
 {
 	struct key_state *k = s->primary;
 	uint8_t key2[KEY2_LEN];
@@ -87,15 +89,45 @@ static void generate(struct session *s, uint64_t now_ms)
 		session_say(s, LOG_WARN, "TLS Error: generation of data channel keys failed: %s",
 			    strerror(-err));
 		session_fail_key(s, SESSION_REASON_TLS_ERROR);
-		return;
+		return false;
 	}
 	prf_slice(key2, s->cipher, k->key_id, s->is_server, &e.key);
-	e.seal_from_ms = seal_from(s, now_ms);
+	e.seal_from_ms = seal_from_ms;
 	session_tell(s, &e);
 	key_state_forget_secrets(k);
+	k->is_handed_out = true;
+	return true;
+}
+
+static void tell_seal_from(struct session *s, uint8_t key_id, uint64_t seal_from_ms)
+{
+	session_tell(s, &(struct session_event){
+				.kind = SESSION_EVENT_KEY_SEAL_FROM,
+				.key_id = key_id,
+				.seal_from_ms = seal_from_ms,
+			});
+}
+
+static void generate(struct session *s, uint64_t now_ms)
+{
+	struct key_state *k = s->primary;
+	if (k->is_handed_out)
+		tell_seal_from(s, k->key_id, seal_from(s, now_ms));
+	else if (!hand_out(s, seal_from(s, now_ms)))
+		return;
 	k->is_generated = true;
 	k->renegotiate_ms = renegotiate_at(s, now_ms);
 	s->is_established = true;
+}
+
+/* A client seals with a renegotiated key as soon as it has our exchange, while its acknowledgment
+ * takes another way than its data: so the key is there to open before the exchange goes out, and is
+ * sealed with only after the acknowledgment. */
+static bool is_early_key_due(const struct session *s)
+{
+	const struct key_state *k = s->primary;
+	return s->is_server && k->key_id > 0 && key_state_is_open(k) && !k->is_handed_out &&
+	       k->verdict == KEY_VERDICT_ALLOWED && !session_is_leaving(s);
 }
 
 void session_keys_advance(struct session *s, uint64_t now_ms)
@@ -106,6 +138,8 @@ void session_keys_advance(struct session *s, uint64_t now_ms)
 		if (!s->is_server && !s->has_push)
 			s->push_request_ms = now_ms + PUSH_REQUEST_FIRST_MS;
 	}
+	if (is_early_key_due(s) && !hand_out(s, NEVER))
+		return;
 	if (k->is_active && !k->is_generated && !k->is_failed &&
 	    k->verdict == KEY_VERDICT_ALLOWED && s->has_push && !session_is_leaving(s))
 		generate(s, now_ms);
@@ -125,15 +159,34 @@ bool session_may_renegotiate(const struct session *s, uint64_t now_ms)
 	       (s->renegotiated_ms == 0 || now_ms >= s->renegotiated_ms + RENEGOTIATION_SPACING_MS);
 }
 
-void session_retire_lame(struct session *s)
+static void retire(struct session *s, struct lame_duck *key)
 {
-	if (!s->lame.is_used)
+	if (!key->is_used)
 		return;
-	s->lame.is_used = false;
+	key->is_used = false;
 	session_tell(s, &(struct session_event){
 				.kind = SESSION_EVENT_KEY_RETIRED,
-				.key_id = s->lame.key_id,
+				.key_id = key->key_id,
 			});
+}
+
+void session_retire_lame(struct session *s)
+{
+	retire(s, &s->resting);
+	retire(s, &s->lame);
+}
+
+/* The peer drops the lame duck when it sees our reset, or has done so: nothing more is sealed with
+ * it. What the peer had sealed before is still on its way. */
+static void rest_lame(struct session *s, uint64_t now_ms)
+{
+	retire(s, &s->resting);
+	if (!s->lame.is_used)
+		return;
+	s->resting = s->lame;
+	s->resting.must_die_ms = now_ms + KEY_REST_MS;
+	s->lame.is_used = false;
+	tell_seal_from(s, s->resting.key_id, NEVER);
 }
 
 void session_start_generation(struct session *s, bool is_initiator, uint64_t now_ms)
@@ -148,7 +201,7 @@ void session_start_generation(struct session *s, bool is_initiator, uint64_t now
 		session_die(s, SESSION_REASON_LOCAL);
 		return;
 	}
-	session_retire_lame(s);
+	rest_lame(s, now_ms);
 	commands_rewind(&s->commands);
 	/* Of the old generation only the data keys, which the owner has, live on. Control packets
 	 * of its key-id are dropped by either side from now on. */
@@ -191,18 +244,20 @@ static uint64_t renegotiation_deadline(const struct session *s)
 	return due > earliest ? due : earliest;
 }
 
-static uint64_t lame_deadline(const struct session *s)
+static uint64_t retire_deadline(const struct lame_duck *key)
 {
-	return s->lame.is_used ? s->lame.must_die_ms : NEVER;
+	return key->is_used ? key->must_die_ms : NEVER;
 }
 
 uint64_t session_keys_deadline(const struct session *s)
 {
-	uint64_t at = hand_deadline(s);
-	uint64_t renegotiation = renegotiation_deadline(s), lame = lame_deadline(s);
-	if (renegotiation < at)
-		at = renegotiation;
-	return lame < at ? lame : at;
+	const uint64_t all[] = {hand_deadline(s), renegotiation_deadline(s),
+				retire_deadline(&s->lame), retire_deadline(&s->resting)};
+	uint64_t at = NEVER;
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+		if (all[i] < at)
+			at = all[i];
+	return at;
 }
 
 static void time_out(struct session *s)
@@ -219,7 +274,9 @@ void session_keys_expire(struct session *s, uint64_t now_ms)
 {
 	if (now_ms >= hand_deadline(s))
 		time_out(s);
-	if (!s->is_dead && now_ms >= lame_deadline(s)) {
+	if (now_ms >= retire_deadline(&s->resting))
+		retire(s, &s->resting);
+	if (!s->is_dead && now_ms >= retire_deadline(&s->lame)) {
 		session_retire_lame(s);
 		/* After a failed renegotiation there was nothing but the old key. */
 		if (s->primary->is_failed && !s->primary->is_generated)

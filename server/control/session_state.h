@@ -52,6 +52,7 @@ struct session {
 
 	struct key_state *primary; /* always there, even if failed */
 	struct lame_duck lame;
+	struct lame_duck resting; /* the one before: opens what is still on its way */
 	bool wants_renegotiation;
 	uint64_t renegotiated_ms; /* start of the last one; 0: none yet */
 
@@ -122,7 +123,7 @@ uint8_t session_next_key_id(const struct session *s);
 bool session_may_renegotiate(const struct session *s, uint64_t now_ms);
 /* Put a new generation in the place of the primary, which becomes the lame duck. */
 void session_start_generation(struct session *s, bool is_initiator, uint64_t now_ms);
-/* The lame duck's data keys are not to be used any more. */
+/* The data keys of the lame duck, and of the one before, are not to be used any more. */
 void session_retire_lame(struct session *s);
 /* Deadlines of keys: lame duck, hand-window, renegotiation. */
 void session_keys_expire(struct session *s, uint64_t now_ms);

@@ -28,10 +28,16 @@ static struct link_end *client(struct link *l)
 
 static uint8_t awaited; /* key-id */
 
+/* It is there, and will be sent with. */
+static bool has_ready(const struct link_end *e, uint8_t key_id)
+{
+	return e->last_key_id == key_id && e->has_key[key_id] &&
+	       e->seal_from_ms[key_id] != UINT64_MAX;
+}
+
 static bool has_awaited(const struct link *l)
 {
-	return l->ends[0].last_key_id == awaited && l->ends[1].last_key_id == awaited &&
-	       l->ends[0].has_key[awaited] && l->ends[1].has_key[awaited];
+	return has_ready(&l->ends[0], awaited) && has_ready(&l->ends[1], awaited);
 }
 
 static bool server_is_closed(const struct link *l)
@@ -166,12 +172,12 @@ static void key_ids_go_from_seven_to_one(void **state)
 	for (size_t i = 0; i < COUNT(want); i++) {
 		session_renegotiate(l->ends[i % 2].session);
 		assert_true(wait_for_key(l, want[i], 10000));
+		link_run(l, 6000, NULL);
 		/* exactly two generations live: this one and the one before */
 		unsigned live = 0;
 		for (int k = 0; k < 8; k++)
 			live += server(l)->has_key[k];
 		assert_int_equal(live, 2);
-		link_run(l, 2000, NULL);
 	}
 	link_free(l);
 }
@@ -310,8 +316,54 @@ static void the_next_renegotiation_retires_the_lame_duck(void **state)
 	link_run(l, 2000, NULL);
 	session_renegotiate(server(l)->session);
 	link_run(l, 1, NULL);
+	/* Nothing is sealed with it, but what is on the way can still be opened. */
+	assert_true(server(l)->has_key[0]);
+	assert_true(server(l)->seal_from_ms[0] == UINT64_MAX);
+	assert_true(server(l)->has_key[1] && server(l)->seal_from_ms[1] != UINT64_MAX);
+	link_run(l, 5000, NULL);
 	assert_false(server(l)->has_key[0]);
 	assert_true(server(l)->has_key[1]);
+	link_free(l);
+}
+
+static bool client_is_ahead(const struct link *l)
+{
+	uint8_t newest = l->ends[LINK_CLIENT].last_key_id;
+	return l->ends[LINK_CLIENT].has_key[newest] && !l->ends[LINK_SERVER].has_key[newest];
+}
+
+/* A client seals with its newest key at once: it must be there to open, on any link. */
+static void the_server_can_open_whatever_the_client_seals(void **state)
+{
+	(void)state;
+	for (uint32_t seed = 1; seed <= 30; seed++) {
+		struct link *l = up(&(struct link_setup){
+			.loss = seed % 3 * 10, .reorder = seed % 2 * 30, .seed = seed});
+		for (int i = 0; i < 5; i++) {
+			session_renegotiate(l->ends[(seed + (unsigned)i) % 2].session);
+			assert_false(link_run(l, 30000, client_is_ahead));
+		}
+		link_free(l);
+	}
+}
+
+static bool server_has_key_1(const struct link *l)
+{
+	return l->ends[LINK_SERVER].has_key[1];
+}
+
+static void a_key_that_is_never_confirmed_goes(void **state)
+{
+	(void)state;
+	struct link *l = up(&(struct link_setup){0});
+	session_renegotiate(server(l)->session);
+	assert_true(link_run(l, 10000, server_has_key_1));
+	assert_true(server(l)->seal_from_ms[1] == UINT64_MAX);
+	l->is_cut = true;
+	link_run(l, 61000, NULL);
+	assert_int_equal(server(l)->renegotiation_reason, SESSION_REASON_TIMEOUT);
+	assert_true(server(l)->has_key[0]);
+	assert_false(server(l)->has_key[1]);
 	link_free(l);
 }
 
@@ -509,6 +561,8 @@ int main(void)
 		cmocka_unit_test(a_new_key_rests_before_it_is_sent_with),
 		cmocka_unit_test(the_old_key_retires_after_the_transition_window),
 		cmocka_unit_test(the_next_renegotiation_retires_the_lame_duck),
+		cmocka_unit_test(the_server_can_open_whatever_the_client_seals),
+		cmocka_unit_test(a_key_that_is_never_confirmed_goes),
 		cmocka_unit_test(a_failed_renegotiation_leaves_the_old_key_until_it_retires),
 		cmocka_unit_test(one_renegotiation_at_a_time_and_one_a_second),
 		cmocka_unit_test(a_hasty_peer_is_delayed_not_refused),

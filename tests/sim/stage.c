@@ -312,6 +312,8 @@ static void take_message(struct stage *s, unsigned w, struct message m)
 	case MESSAGE_KEY_INSTALL:
 		answer_install(s, w, m);
 		break;
+	case MESSAGE_KEY_SEAL_FROM:
+		break;
 	case MESSAGE_KEY_RETIRE:
 		worker->retires++;
 		break;

@@ -225,6 +225,9 @@ static void take_event(struct link *l, int which, const struct session_event *ev
 		e->seal_from_ms[ev->key_id] = ev->seal_from_ms;
 		e->last_key_id = ev->key_id;
 		break;
+	case SESSION_EVENT_KEY_SEAL_FROM:
+		e->seal_from_ms[ev->key_id] = ev->seal_from_ms;
+		break;
 	case SESSION_EVENT_KEY_RETIRED:
 		e->has_key[ev->key_id] = false;
 		e->last_retired = ev->key_id;
@@ -304,14 +307,21 @@ static bool is_running(const struct link_end *e)
 	return e->session && !e->is_closed;
 }
 
+static void take_events(struct link *l, int which)
+{
+	struct session_event ev;
+	while (session_next_event(l->ends[which].session, &ev))
+		take_event(l, which, &ev);
+}
+
 static void pump(struct link *l, int which)
 {
 	struct link_end *e = &l->ends[which];
 	uint8_t out[CONTROL_PACKET_MAX];
 	for (unsigned i = 0; i < 100 && is_running(e) && session_deadline(e->session) <= l->now_ms;
 	     i++) {
-		struct session_event ev;
 		session_advance(e->session, l->now_ms, link_wall_s(l));
+		take_events(l, which);
 		size_t len;
 		while ((len = session_send(e->session, l->now_ms, link_wall_s(l), out,
 					   sizeof(out)))) {
@@ -320,8 +330,7 @@ static void pump(struct link *l, int which)
 				l->largest = len;
 			put(l, 1 - which, out, len);
 		}
-		while (session_next_event(e->session, &ev))
-			take_event(l, which, &ev);
+		take_events(l, which);
 		assert(i < 99 && "an end that never comes to rest");
 	}
 }

@@ -323,6 +323,40 @@ static void orders_drops_what_the_owner_has_no_room_for(void **state)
 	peer_free(p);
 }
 
+static void tell_seal_from(struct own_worker *o, uint8_t key_id, uint64_t at_ms)
+{
+	own_worker_tell(o, 0,
+			(struct message){.kind = MESSAGE_KEY_SEAL_FROM,
+					 .arg = key_id,
+					 .peer_id = OWN_ID,
+					 .at_ms = at_ms});
+	own_worker_turn(o);
+}
+
+static void orders_seals_with_a_key_only_after_it_was_told_to(void **state)
+{
+	struct own_worker *o = *state;
+	struct data_key_material m[2] = {own_worker_material(0, 1), own_worker_material(1, 2)};
+	struct peer *p = add_peer(o, OWN_ID, 1, &m[0]);
+	struct client_key *second = own_worker_key(o, OWN_ID, &m[1]);
+	second->key.seal_from_ms = UINT64_MAX;
+	tell_key(o, OWN_ID, second);
+	own_worker_turn(o);
+	assert_int_equal(own_worker_answer(o, 0).kind, MESSAGE_KEY_INSTALLED);
+	assert_ptr_equal(peer_seal_key(p, UINT64_MAX - 1), p->keys[0]);
+	tell_seal_from(o, 1, 1000);
+	assert_ptr_equal(peer_seal_key(p, 1000), p->keys[1]);
+	tell_seal_from(o, 0, UINT64_MAX);
+	assert_ptr_equal(peer_seal_key(p, 999), p->keys[1]);
+	/* A key that is not there, a key-id that cannot be. */
+	tell_seal_from(o, 7, 1);
+	tell_seal_from(o, PEER_KEYS, 1);
+	assert_ptr_equal(peer_seal_key(p, 1000), p->keys[1]);
+	free(second);
+	remove_peer(o, p);
+	tell_seal_from(o, 1, 1); /* nobody's */
+}
+
 static void orders_tells_of_each_exhausted_key_once(void **state)
 {
 	struct own_worker *o = *state;
@@ -366,6 +400,7 @@ int main(void)
 		TEST(orders_for_a_peer_that_has_gone_leave_nothing),
 		TEST(orders_keeps_buffers_whose_way_home_is_full),
 		TEST(orders_drops_what_the_owner_has_no_room_for),
+		TEST(orders_seals_with_a_key_only_after_it_was_told_to),
 		cmocka_unit_test_setup_teardown(orders_tells_of_each_exhausted_key_once,
 						set_up_reneg, tear_down),
 	};

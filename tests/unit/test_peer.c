@@ -110,8 +110,10 @@ static void peer_seals_with_the_newest_key_whose_time_has_come(void **state)
 		{{50, 200, 0}, 199, 0},
 		{{50, 200, 0}, 200, 1}, /* until its time has come */
 		{{50, 60, 200}, 100, 1},
-		{{200, 150, 300}, 100, 1}, /* before any time has come the oldest serves */
-		{{0, 150, 60}, 100, 2},	   /* a wrapped key-id: age decides, not the number */
+		{{200, 150, 300}, 100, 1},     /* before any time has come the oldest serves */
+		{{0, 150, 60}, 100, 2},	       /* a wrapped key-id: age decides, not the number */
+		{{UINT64_MAX, 0, 0}, 100, -1}, /* there to open only */
+		{{UINT64_MAX, 50, UINT64_MAX}, 10, 1},
 	};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct data_key keys[3] = {0};
