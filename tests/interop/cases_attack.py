@@ -158,7 +158,7 @@ def held_packets(t, client, relay, sizes):
     return move, [x for x in by_opcode(list(relay.up)[had:], DATA_V2) if len(x) > 300]
 
 
-@case(both=True)
+@case(both=True, ours=True)
 def super_datagrams_of_any_contents(t):
     """super-datagrams in which a client's packets stand among replays, forgeries, control packets and other peers':
     its packets are all found, whichever segment they are"""
