@@ -16,7 +16,9 @@
 struct fit {
 	double rate; /* packets a second */
 	struct losses seen;
-	uint64_t next_ns;
+	double share; /* of losses, smoothed */
+	uint64_t sent;
+	uint64_t at_ns;
 	bool has_lost;
 };
 
@@ -25,9 +27,9 @@ void fit_init(struct fit *f, const struct losses *seen, uint64_t now_ns);
 /* Is it time to look at the losses? */
 static inline bool fit_is_due(const struct fit *f, uint64_t now_ns)
 {
-	return now_ns >= f->next_ns;
+	return now_ns >= f->at_ns + FIT_STEP_NS;
 }
-/* Take what the counters say now, and change the rate. */
-void fit_step(struct fit *f, const struct losses *seen, uint64_t now_ns);
+/* Take what the counters say now, and change the rate. sent: packets since fit_init. */
+void fit_step(struct fit *f, const struct losses *seen, uint64_t sent, uint64_t now_ns);
 
 #endif

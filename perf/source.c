@@ -100,7 +100,7 @@ static void follow_losses(struct source *s)
 		return;
 	struct moment now = moment(s);
 	const struct losses seen = {now.device.lost + now.refused, now.device.passed};
-	fit_step(&s->fit, &seen, now_ns);
+	fit_step(&s->fit, &seen, now.packets + now.refused, now_ns);
 	atomic_store_explicit(&s->shared.rate, s->fit.rate, memory_order_relaxed);
 }
 

@@ -94,10 +94,11 @@ static void follow_losses(struct swarm *s)
 {
 	uint64_t now_ns = ticks_ns();
 
-	if (!s->options.fit_to || !fit_is_due(&s->fit, now_ns))
+	/* Before the data begins, there is nothing to follow. */
+	if (s->fit.rate <= 0 || !fit_is_due(&s->fit, now_ns))
 		return;
 	const struct losses seen = losses_of_sockets((pid_t)s->options.fit_to);
-	fit_step(&s->fit, &seen, now_ns);
+	fit_step(&s->fit, &seen, total(s, COUNT_UP_PACKETS), now_ns);
 	atomic_store_explicit(&s->shared.rate, s->fit.rate, memory_order_relaxed);
 }
 
@@ -164,7 +165,8 @@ static void move_data(struct swarm *s)
 	struct swarm_report *r = &s->report;
 	const struct losses seen = losses_of_sockets((pid_t)s->options.fit_to);
 
-	fit_init(&s->fit, &seen, ticks_ns());
+	if (s->options.fit_to)
+		fit_init(&s->fit, &seen, ticks_ns());
 	atomic_store(&s->shared.rate,
 		     s->options.fit_to ? s->fit.rate : packets_a_second(&s->options));
 	enter(s, PHASE_WARMUP);

@@ -38,7 +38,7 @@ static const struct argument table[] = {
 	{ARGUMENT_AMOUNT, "up-mbit-each", "N", "send so much payload, each client",
 	 AT(up_mbit_each), 0, MBIT_MAX},
 	{ARGUMENT_NUMBER, "fit", "PID",
-	 "with --up: as fast as PID's (the server's) socket buffers lose nothing", AT(fit_to), 1,
+	 "with --up: as fast as PID's (the server's) sockets lose at most 3 %", AT(fit_to), 1,
 	 PID_MAX},
 	{ARGUMENT_ON, "down", NULL, "expect data; it is counted in any case", AT(is_receiving), 0,
 	 0},

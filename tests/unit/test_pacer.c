@@ -114,20 +114,22 @@ static void bursts_are_a_millisecond_of_a_receiver(void **state)
 /* --- the rate that fits --- */
 
 /* A receiver that takes `capacity` packets a second and loses the rest, as it would count them. */
-static double fit_to(double capacity, unsigned steps)
+static double fit_to(double capacity, double sender_most, unsigned steps)
 {
 	struct losses seen = {1000, 5000};
 	struct fit f;
-	uint64_t now_ns = 0;
+	uint64_t now_ns = 0, all = 0;
 
 	fit_init(&f, &seen, now_ns);
 	for (unsigned i = 0; i < steps; i++) {
-		double sent = f.rate * FIT_STEP_NS / 1e9, took = capacity * FIT_STEP_NS / 1e9;
+		double rate = f.rate < sender_most ? f.rate : sender_most;
+		double sent = rate * FIT_STEP_NS / 1e9, took = capacity * FIT_STEP_NS / 1e9;
+		all += (uint64_t)sent;
 		now_ns += FIT_STEP_NS;
 		assert_true(fit_is_due(&f, now_ns));
 		seen.passed += (uint64_t)(sent < took ? sent : took);
 		seen.lost += (uint64_t)(sent < took ? 0 : sent - took);
-		fit_step(&f, &seen, now_ns);
+		fit_step(&f, &seen, all, now_ns);
 		assert_false(fit_is_due(&f, now_ns));
 	}
 	return f.rate;
@@ -139,15 +141,22 @@ static void the_rate_finds_what_is_taken(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < sizeof(capacities) / sizeof(capacities[0]); i++) {
-		double rate = fit_to(capacities[i], 50);
-		assert_true(rate > capacities[i] * 0.9 && rate < capacities[i] * 1.1);
+		double rate = fit_to(capacities[i], 1e9, 50);
+		assert_true(rate > capacities[i] * 0.9 && rate < capacities[i] * 1.15);
 	}
+}
+
+static void a_sender_at_its_limit_stays_there(void **state)
+{
+	(void)state;
+	double rate = fit_to(1e9, 200000, 300);
+	assert_true(rate >= 200000 && rate <= 301000);
 }
 
 static void the_rate_never_stops(void **state)
 {
 	(void)state;
-	assert_true(fit_to(0, 200) >= 1000);
+	assert_true(fit_to(0, 1e9, 200) >= 1000);
 }
 
 int main(void)
@@ -159,6 +168,7 @@ int main(void)
 		cmocka_unit_test(one_wakes_up_for_half_a_millisecond),
 		cmocka_unit_test(bursts_are_a_millisecond_of_a_receiver),
 		cmocka_unit_test(the_rate_finds_what_is_taken),
+		cmocka_unit_test(a_sender_at_its_limit_stays_there),
 		cmocka_unit_test(the_rate_never_stops),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
