@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -103,12 +104,42 @@ static void key_slab_refuses_when_full_and_reuses_places(void **state)
 	key_slab_free(s);
 }
 
+/* Whatever this kernel does with the advice, the slab knows it. */
+static void key_slab_knows_its_pages(void **state)
+{
+	(void)state;
+	static const struct {
+		uint32_t count;
+		bool use_huge_pages;
+		bool may_be_huge;
+	} rows[] = {{16, true, false}, {8192, false, false}, {8192, true, true}};
+	FILE *f = fopen("/sys/kernel/mm/transparent_hugepage/enabled", "re");
+	char enabled[128] = "[never]";
+	if (f) {
+		assert_non_null(fgets(enabled, sizeof(enabled), f));
+		fclose(f);
+	}
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct key_slab *s;
+		assert_int_equal(key_slab_new(rows[i].count, rows[i].use_huge_pages, &s), 0);
+		enum key_slab_pages pages = key_slab_pages(s);
+		if (!rows[i].may_be_huge)
+			assert_int_equal(pages, KEY_SLAB_PAGES_PLAIN);
+		else if (strstr(enabled, "[never]"))
+			assert_int_equal(pages, KEY_SLAB_PAGES_REFUSED);
+		else
+			assert_in_range(pages, KEY_SLAB_PAGES_HUGE, KEY_SLAB_PAGES_REFUSED);
+		key_slab_free(s);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(key_slab_takes_schedules_along_and_leaves_zeros),
 		cmocka_unit_test(key_slab_gives_large_windows_their_own_bits),
 		cmocka_unit_test(key_slab_refuses_when_full_and_reuses_places),
+		cmocka_unit_test(key_slab_knows_its_pages),
 	};
 	if (aead_new(AEAD_AUTO, &aead) != 0)
 		return 1;
