@@ -53,7 +53,8 @@ int downlink_new(const struct client_world *w, struct histogram *pings, struct d
 	d->message_len = w->options->has_gro ? MERGED_LEN : SINGLE_LEN;
 	d->message_count = ARENA_LEN / d->message_len;
 	for (unsigned i = 0; i < d->message_count; i++) {
-		d->vectors[i] = (struct iovec){d->arena + i * d->message_len, d->message_len};
+		d->vectors[i] =
+			(struct iovec){d->arena + (size_t)i * d->message_len, d->message_len};
 		d->messages[i].msg_hdr = (struct msghdr){
 			.msg_iov = &d->vectors[i],
 			.msg_iovlen = 1,

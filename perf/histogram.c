@@ -9,7 +9,7 @@ static_assert(1 << STEP_BITS == HISTOGRAM_STEPS, "a doubling has that many bucke
 /* Values below two doublings' steps have buckets of their own; above, the leading bits name it. */
 static unsigned bucket_of(uint64_t v)
 {
-	if (v < 2 * HISTOGRAM_STEPS)
+	if (v < 2u * HISTOGRAM_STEPS)
 		return (unsigned)v;
 	unsigned shift = 63u - (unsigned)__builtin_clzll(v) - STEP_BITS;
 	return shift * HISTOGRAM_STEPS + (unsigned)(v >> shift);
