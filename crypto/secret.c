@@ -123,25 +123,41 @@ static void sip_word(struct sip *s, uint64_t m)
 	s->v0 ^= m;
 }
 
-/* Up to 8 bytes, little endian, zeros above. */
-static uint64_t load_le(const uint8_t *p, size_t len)
+static uint64_t load_le64(const uint8_t *p)
 {
-	uint64_t v = 0;
-	if (len)
-		memcpy(&v, p, len);
+	uint64_t v;
+	memcpy(&v, p, sizeof(v));
 	return le64toh(v);
+}
+
+static uint64_t load_le32(const uint8_t *p)
+{
+	uint32_t v;
+	memcpy(&v, p, sizeof(v));
+	return le32toh(v);
+}
+
+/* 0 to 7 bytes, little endian, zeros above. By loads of fixed sizes that overlap: a copy of
+ * variable length would cost more than the hash. */
+static uint64_t load_le_tail(const uint8_t *p, size_t len)
+{
+	if (len >= 4)
+		return load_le32(p) | load_le32(p + len - 4) << 8 * (len - 4);
+	if (len == 0)
+		return 0;
+	return p[0] | (uint64_t)p[len / 2] << 8 * (len / 2) | (uint64_t)p[len - 1] << 8 * (len - 1);
 }
 
 uint64_t secret_siphash(const uint8_t key[16], const void *data, size_t len)
 {
-	uint64_t k0 = load_le(key, 8), k1 = load_le(key + 8, 8);
+	uint64_t k0 = load_le64(key), k1 = load_le64(key + 8);
 	struct sip s = {k0 ^ 0x736f6d6570736575, k1 ^ 0x646f72616e646f6d, k0 ^ 0x6c7967656e657261,
 			k1 ^ 0x7465646279746573};
 	const uint8_t *p = data;
 	size_t left = len;
 	for (; left >= 8; left -= 8, p += 8)
-		sip_word(&s, load_le(p, 8));
-	sip_word(&s, (uint64_t)len << 56 | load_le(p, left));
+		sip_word(&s, load_le64(p));
+	sip_word(&s, (uint64_t)len << 56 | load_le_tail(p, left));
 	s.v2 ^= 0xff;
 	for (int i = 0; i < 4; i++)
 		sip_round(&s);

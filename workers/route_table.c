@@ -93,7 +93,8 @@ static bool entry_equal(const void *stored, const void *key)
 
 static unsigned long hash_of(const struct route_table *t, const struct ip_addr *addr)
 {
-	return (unsigned long)secret_siphash(t->hash_key, addr, sizeof(*addr));
+	/* The length tells the families apart. */
+	return (unsigned long)secret_siphash(t->hash_key, addr->bytes, addr->family == 4 ? 4 : 16);
 }
 
 static void entry_dispatch(struct ck_epoch_entry *e)
