@@ -115,7 +115,7 @@ def odd_tcp_ecn(t):
     t.net.srv.run('nft add table inet m')
     t.net.srv.run(['nft', 'add chain inet m f { type filter hook forward priority 0 ; }'])
     for family in ('ip', 'ip6'):
-        t.net.srv.run(['nft', f'add rule inet m f {family} ecn 2 numgen random mod 60 == 0 {family} ecn set ce counter'])
+        t.net.srv.run(['nft', f'add rule inet m f {family} ecn 2 numgen random mod 10 == 0 {family} ecn set ce counter'])
     transfers(t, client, lan, 4 << 20)
     marked = re.findall(r'counter packets (\d+)', t.net.srv.run('nft list table inet m'))
     expect(all(int(x) > 0 for x in marked), f'packets marked: {marked}')
