@@ -54,6 +54,9 @@ aead_schedule_init(struct aead *a, enum cipher c, const uint8_t *key, struct aea
 /* Release and wipe. Never allocates. A zeroed schedule is accepted. */
 void aead_schedule_fini(struct aead *a, struct aead_schedule *s);
 
+/* Ask for the lines of `s` that `len` bytes of text need, while another key is at work. */
+void aead_prefetch(const struct aead *a, enum cipher c, const struct aead_schedule *s,
+		   uint32_t len);
 /* Seal or open `n` segments with one key; sets is_ok of each. On a failed open the text is
  * overwritten with rubbish. Thread: the engine's. Never allocates. */
 void aead_seal(struct aead *a, enum cipher c, const struct aead_schedule *s,

@@ -58,6 +58,11 @@ void aead_schedule_fini(struct aead *a, struct aead_schedule *s)
 	a->engine->schedule_fini(s);
 }
 
+void aead_prefetch(const struct aead *a, enum cipher c, const struct aead_schedule *s, uint32_t len)
+{
+	a->engine->prefetch(c, s, len);
+}
+
 void aead_seal(struct aead *a, enum cipher c, const struct aead_schedule *s,
 	       struct aead_segment *seg, unsigned n)
 {

@@ -14,6 +14,7 @@ struct aead_engine {
 	int (*schedule_init)(struct aead *a, enum cipher c, const uint8_t *key,
 			     struct aead_schedule *out);
 	void (*schedule_fini)(struct aead_schedule *s);
+	void (*prefetch)(enum cipher c, const struct aead_schedule *s, uint32_t len);
 	void (*seal)(struct aead *a, enum cipher c, const struct aead_schedule *s,
 		     struct aead_segment *seg, unsigned n);
 	void (*open)(struct aead *a, enum cipher c, const struct aead_schedule *s,

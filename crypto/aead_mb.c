@@ -16,7 +16,8 @@
 static_assert(sizeof(struct gcm_key_data) <= AEAD_SCHEDULE_SIZE, "must fit a schedule's slot");
 static_assert(_Alignof(struct aead_schedule) == 64, "the library needs 64");
 
-#define CHUNK 64 /* jobs of one round; the library's queue takes more */
+#define POWERS_MAX 48
+#define CHUNK	   64 /* jobs of one round; the library's queue takes more */
 
 struct mb {
 	struct aead base;
@@ -67,6 +68,22 @@ static int schedule_init(struct aead *a, enum cipher c, const uint8_t *key,
 static void schedule_fini(struct aead_schedule *s)
 {
 	secret_wipe(s, sizeof(*s));
+}
+
+/* Round keys stand in front. Powers of the hash key end at byte 1008, the lowest last; as many are
+ * used as there are blocks, with those of aad and lengths, up to 48. */
+static void prefetch(enum cipher c, const struct aead_schedule *s, uint32_t len)
+{
+	const uint8_t *end = s->bytes + sizeof(struct gcm_key_data);
+	__builtin_prefetch(s->bytes);
+	if (c == CIPHER_CHACHA20_POLY1305)
+		return;
+	for (unsigned at = 64; at < sizeof(((struct gcm_key_data *)NULL)->expanded_keys); at += 64)
+		__builtin_prefetch(s->bytes + at);
+	uint32_t powers = len / 16 + 3 < POWERS_MAX ? len / 16 + 3 : POWERS_MAX;
+	for (const uint8_t *p = end - 16 * powers; p < end; p += 64)
+		__builtin_prefetch(p);
+	__builtin_prefetch(end - 1);
 }
 
 /* NULL: the cipher goes through jobs. */
@@ -187,6 +204,7 @@ static const struct aead_engine engine = {
 	.free = mb_free,
 	.schedule_init = schedule_init,
 	.schedule_fini = schedule_fini,
+	.prefetch = prefetch,
 	.seal = seal,
 	.open = open,
 };

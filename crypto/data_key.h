@@ -51,8 +51,8 @@ struct data_key {
 	/* For sealing. */
 	_Alignas(64) struct aead_schedule *seal_schedule; /* in the owner's slab, or the control
 							     side's copy */
-	uint64_t
-		seal_from_ms; /* BOOTTIME: not used for sending before, unless it is the only key; UINT64_MAX: never */
+	uint64_t seal_from_ms; /* BOOTTIME: not used for sending before, unless it is the only key;
+				  UINT64_MAX: never */
 	uint8_t seal_iv[DATA_KEY_IV_LEN];
 	uint64_t sealed_packets, sealed_bytes; /* usage, for the AEAD limit and reneg-bytes */
 	struct send_counter counter;
@@ -94,6 +94,27 @@ void data_key_seal(struct data_key *k, struct aead *a, struct data_segment *seg,
  * KEY_EXPIRED, BAD_OPCODE. */
 void data_key_open(struct data_key *k, struct aead *a, struct data_segment *seg, unsigned n,
 		   uint64_t now_ms);
+
+/* For batches of many keys, in two steps: first the key itself, a few keys ahead; then, when it has
+ * come, its schedule, for about `len` bytes. Change nothing. */
+static inline void data_key_prefetch_seal(const struct data_key *k)
+{
+	__builtin_prefetch(k, 1);
+}
+static inline void data_key_prefetch_open(const struct data_key *k)
+{
+	__builtin_prefetch(&k->open_schedule, 1);
+}
+static inline void data_key_prefetch_seal_schedule(const struct data_key *k, const struct aead *a,
+						   uint32_t len)
+{
+	aead_prefetch(a, k->cipher, k->seal_schedule, len);
+}
+static inline void data_key_prefetch_open_schedule(const struct data_key *k, const struct aead *a,
+						   uint32_t len)
+{
+	aead_prefetch(a, k->open_cipher, k->open_schedule, len);
+}
 
 /* Bytes that seal adds. */
 unsigned data_key_overhead(const struct data_key *k);

@@ -60,6 +60,7 @@ static inline bool send_counter_next(struct send_counter *c, uint32_t *id)
 	return true;
 }
 
+/* So few ids are left that a new key is due (wire.md, section 12.1). */
 bool send_counter_is_nearly_used(const struct send_counter *c);
 
 #endif

@@ -17,8 +17,8 @@
 #define KEYS_MAX 10000
 #define ORDERS	 256 /* batches of random keys made beforehand */
 
-enum prefetch { PREFETCH_NONE, PREFETCH_FIRST_LINE, PREFETCH_COUNT };
-static const char *const prefetch_names[] = {"none", "first-line"};
+enum prefetch { PREFETCH_NONE, PREFETCH_FIRST_LINE, PREFETCH_ALL, PREFETCH_COUNT };
+static const char *const prefetch_names[] = {"none", "first-line", "all"};
 
 struct keys {
 	struct aead *aead;
@@ -86,6 +86,12 @@ static void prefetch(const struct keys *k, const uint16_t *order, unsigned i)
 {
 	if (k->prefetch == PREFETCH_FIRST_LINE && i + 1 < BATCH)
 		__builtin_prefetch(k->key[order[i + 1]]->seal_schedule);
+	if (k->prefetch != PREFETCH_ALL)
+		return;
+	if (i + 4 < BATCH)
+		data_key_prefetch_seal(k->key[order[i + 4]]);
+	if (i + 2 < BATCH)
+		data_key_prefetch_seal_schedule(k->key[order[i + 2]], k->aead, k->len);
 }
 
 static void run(void *context, unsigned rounds)
@@ -104,18 +110,43 @@ static void run(void *context, unsigned rounds)
 	}
 }
 
+static void run_none(void *context, unsigned rounds)
+{
+	((struct keys *)context)->prefetch = PREFETCH_NONE;
+	run(context, rounds);
+}
+
+static void run_first_line(void *context, unsigned rounds)
+{
+	((struct keys *)context)->prefetch = PREFETCH_FIRST_LINE;
+	run(context, rounds);
+}
+
+static void run_all(void *context, unsigned rounds)
+{
+	((struct keys *)context)->prefetch = PREFETCH_ALL;
+	run(context, rounds);
+}
+
 static void measure(struct keys *k, const char *engine, uint32_t len)
 {
 	static const unsigned counts[] = {1, 10, 1000, 10000};
 	k->len = len;
-	for (unsigned c = 0; c < sizeof(counts) / sizeof(counts[0]); c++)
-		for (k->prefetch = 0; k->prefetch < PREFETCH_COUNT; k->prefetch++) {
+	for (unsigned c = 0; c < sizeof(counts) / sizeof(counts[0]); c++) {
+		struct bench_subject ways[PREFETCH_COUNT] = {
+			{.run = run_none, .context = k},
+			{.run = run_first_line, .context = k},
+			{.run = run_all, .context = k},
+		};
+		keys_order(k, counts[c]);
+		bench_measure(ways, PREFETCH_COUNT);
+		for (unsigned w = 0; w < PREFETCH_COUNT; w++) {
 			char which[96];
-			keys_order(k, counts[c]);
 			snprintf(which, sizeof(which), "%s/seal/%u/keys-%u/prefetch-%s", engine,
-				 len, counts[c], prefetch_names[k->prefetch]);
-			bench_print(NAME, which, bench_ns(run, k) / BATCH, "ns");
+				 len, counts[c], prefetch_names[w]);
+			bench_print(NAME, which, ways[w].ns / BATCH, "ns");
 		}
+	}
 }
 
 static void measure_engine(enum aead_choice engine, const char *name)
