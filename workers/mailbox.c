@@ -5,6 +5,7 @@
 #include <ck_ring.h>
 #include <errno.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -26,10 +27,15 @@
 
 CK_RING_PROTOTYPE(message, message)
 
+/* Its ends are of two threads; size and mask, which both read, share no line with a slot. */
 struct ring {
 	struct ck_ring ends;
-	struct message slots[];
+	_Alignas(LINE) struct message slots[];
 };
+static_assert(offsetof(struct ck_ring, p_tail) / LINE != offsetof(struct ck_ring, c_head) / LINE,
+	      "a line of its own for each end");
+static_assert(offsetof(struct ck_ring, p_tail) / LINE == offsetof(struct ck_ring, p_head) / LINE,
+	      "the producer has one line");
 
 /* One thread's end: as receiver, and as sender. */
 struct box {
@@ -48,6 +54,10 @@ struct box {
 	/* From thread n; NULL until it first talks. Written by the sender with release. */
 	_Alignas(LINE) _Atomic(struct ring *) rings[THREADS_MAX];
 };
+
+static_assert(offsetof(struct box, sent_to) % LINE == 0 &&
+		      offsetof(struct box, rings) % LINE == 0 && sizeof(struct box) % LINE == 0,
+	      "what senders write shares no line with what is the owner's alone");
 
 struct mailboxes {
 	unsigned count;

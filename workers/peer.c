@@ -9,6 +9,8 @@
 #include "crypto/packet.h"
 #include "crypto/secret.h"
 
+#define LINE 64
+
 struct peer_table {
 	struct peer **by_id; /* id_limit entries, touched when used */
 	uint32_t id_limit;
@@ -20,9 +22,12 @@ struct peer_table {
 
 struct peer *peer_new(const struct peer_setup *s)
 {
-	struct peer *p = calloc(1, sizeof(*p));
+	/* Whole cache lines: the next peer may be another worker's. */
+	size_t len = (sizeof(struct peer) + LINE - 1) / LINE * LINE;
+	struct peer *p = aligned_alloc(LINE, len);
 	if (!p)
 		return NULL;
+	memset(p, 0, len);
 	p->setup = *s;
 	p->link = s->link;
 	return p;
