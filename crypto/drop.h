@@ -34,6 +34,7 @@
 	X(LINK_SEND, "link_send")                                                                  \
 	X(PEER_CLOSING, "peer_closing")                                                            \
 	X(RATE_LIMITED, "rate_limited")                                                            \
+	X(FOREIGN_SOURCE, "foreign_source")                                                        \
 	X(FILTERED, "filtered")
 
 /* clang-format off */

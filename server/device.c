@@ -174,6 +174,11 @@ static int set_up(struct device *d, char *why, size_t why_len)
 	return err;
 }
 
+static bool may_offload(const struct config *c, enum offload o, enum feature f)
+{
+	return (c->offloads & (uint32_t)o) && !(c->disabled_features & (uint32_t)f);
+}
+
 int device_open(const struct config *c, struct device *out, char *why, size_t why_len)
 {
 	*out = (struct device){.config = c};
@@ -181,6 +186,8 @@ int device_open(const struct config *c, struct device *out, char *why, size_t wh
 	if (err != 0)
 		return err;
 	log_line(LOG_NOTE, "TUN/TAP device %s opened", out->tun.name);
+	tun_set_offloads(&out->tun, may_offload(c, OFFLOAD_TSO, FEATURE_TUN_TSO),
+			 may_offload(c, OFFLOAD_USO, FEATURE_TUN_USO));
 	err = set_up(out, why, why_len);
 	if (err != 0)
 		device_close(out);

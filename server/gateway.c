@@ -114,6 +114,8 @@ static int open_sockets(struct gateway *g, char *why, size_t why_len)
 	if (err != 0)
 		return err;
 	g->has_group = true;
+	if ((c->offloads & OFFLOAD_UDP_GRO) && !(c->disabled_features & FEATURE_UDP_GRO))
+		(void)udp_group_merge(&g->group);
 	if (c->disabled_features & FEATURE_STEERING_CBPF)
 		return 0;
 	err = steering_attach(g->group.fds[0], &g->slots, c->workers);
@@ -223,6 +225,7 @@ static int make_tables(struct gateway *g, char *why, size_t why_len)
 			.group_count = 1,
 			.worker_count = g->config->workers,
 			.peer_id_limit = gateway_peer_id_limit(g->config->max_clients),
+			.tun_offloads = g->device.tun.offloads,
 			.occ_reply = occ_reply(g->config, g->occ_reply),
 		};
 		err = worker_set_new(&g->shared, &g->device.tun, &g->workers);

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 
 #include <event2/event.h>
@@ -18,9 +19,10 @@
 #define BATCH	     32
 #define DATA_V2_HEAD 4 /* opcode byte and peer-id */
 
-/* One received datagram: its buffer, and what the kernel says of it. */
+/* What one receive brought, a datagram or a super-datagram, and what the kernel says of it. Read in
+ * place; what is for a worker is copied. */
 struct slot {
-	struct buffer *buffer; /* never NULL: replaced when it is handed over */
+	struct buffer *buffer;
 	struct iovec iov;
 	union sockaddr_any from;
 	_Alignas(struct cmsghdr) uint8_t control[UDP_CONTROL_LEN];
@@ -57,56 +59,66 @@ static void slot_prepare(struct slot *slot, struct mmsghdr *m)
 
 /* The owner of a data packet: by its slot, or by where it came from as the steering program does.
  */
-static unsigned owner_of(const struct listener *l, const struct buffer *b)
+static unsigned owner_of(const struct listener *l, const struct link_addr *from, struct view packet)
 {
 	uint32_t peer_id = PEER_ID_NONE;
 
-	if (packet_opcode(b->data[0]) == OPCODE_DATA_V2) {
-		struct reader r = reader_init(b->data, b->len);
+	if (packet_opcode(packet.data[0]) == OPCODE_DATA_V2) {
+		struct reader r = reader_init(packet.data, packet.len);
 
 		peer_id = reader_u32(&r) & PEER_ID_NONE;
 	}
 	if (peer_id != PEER_ID_NONE)
 		return slot_table_owner(l->slots, peer_id);
-	return steering_by_source(&b->link.remote, l->shared->worker_count);
+	return steering_by_source(&from->remote, l->shared->worker_count);
 }
 
-static void pass_on(struct listener *l, struct slot *slot)
+static void pass_on(struct listener *l, const struct link_addr *from, struct view packet)
 {
 	struct acceptor_shared *s = l->shared;
-	struct buffer *replacement;
+	struct buffer *b;
 
-	if (slot->buffer->len < DATA_V2_HEAD) {
+	if (packet.len < DATA_V2_HEAD) {
 		s->count.drops[DROP_SHORT]++;
 		return;
 	}
-	replacement = hand_over_buffer(s->hand_over);
-	if (!replacement) {
+	b = hand_over_buffer(s->hand_over);
+	if (!b) {
 		s->count.drops[DROP_BUFFERS]++;
 		return;
 	}
-	if (hand_over_datagram(s->hand_over, owner_of(l, slot->buffer), slot->buffer)) {
-		slot->buffer = replacement;
-	} else {
-		hand_over_home(s->hand_over, replacement);
+	memcpy(b->data, packet.data, packet.len);
+	b->len = (uint32_t)packet.len;
+	b->link = *from;
+	if (!hand_over_datagram(s->hand_over, owner_of(l, from, packet), b)) {
+		hand_over_home(s->hand_over, b);
 		s->count.drops[DROP_HANDOFF_FULL]++;
 	}
 }
 
-static void datagram(struct listener *l, struct slot *slot)
+static void datagram(struct listener *l, const struct link_addr *from, struct view packet)
 {
-	struct acceptor_shared *s = l->shared;
-	struct buffer *b = slot->buffer;
-	uint8_t opcode = b->len > 0 ? packet_opcode(b->data[0]) : 0;
+	uint8_t opcode = packet.len > 0 ? packet_opcode(packet.data[0]) : 0;
 
-	if (opcode == OPCODE_DATA_V1 || opcode == OPCODE_DATA_V2) {
-		pass_on(l, slot);
-		return;
-	}
-	if (b->len > CONTROL_PACKET_MAX)
-		s->count.drops[DROP_CONTROL_MALFORMED]++;
+	if (opcode == OPCODE_DATA_V1 || opcode == OPCODE_DATA_V2)
+		pass_on(l, from, packet);
+	else if (packet.len > CONTROL_PACKET_MAX)
+		l->shared->count.drops[DROP_CONTROL_MALFORMED]++;
 	else
-		l->on_control(l->ctx, &b->link, (struct view){b->data, b->len});
+		l->on_control(l->ctx, from, packet);
+}
+
+/* Each datagram of what was received: `size` bytes but the last, or all of it if size is 0. */
+static void split(struct listener *l, const struct slot *slot, size_t len, size_t size)
+{
+	struct view rest = {slot->buffer->data, len};
+
+	do {
+		size_t n = size > 0 && size < rest.len ? size : rest.len;
+
+		datagram(l, &slot->buffer->link, (struct view){rest.data, n});
+		rest = (struct view){rest.data + n, rest.len - n};
+	} while (rest.len > 0);
 }
 
 static void on_readable(int fd, short what, void *arg)
@@ -127,10 +139,9 @@ static void on_readable(int fd, short what, void *arg)
 	for (int i = 0; i < n; i++) {
 		struct slot *slot = &l->received[i];
 
-		slot->buffer->len = l->messages[i].msg_len;
-		udp_msg_from(&l->messages[i].msg_hdr, &slot->buffer->link);
+		size_t size = udp_msg_from(&l->messages[i].msg_hdr, &slot->buffer->link);
 		slot->buffer->link.listener = group;
-		datagram(l, slot);
+		split(l, slot, l->messages[i].msg_len, size);
 	}
 }
 

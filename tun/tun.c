@@ -14,9 +14,16 @@
 #include <unistd.h>
 
 #include "config/retry.h"
+#include "tun/coalesce.h"
+#include "tun/segment.h"
+
+#ifndef TUN_F_USO4 /* kernel 6.2 */
+#define TUN_F_USO4 0x20
+#define TUN_F_USO6 0x40
+#endif
 
 #define DEVICE_NODE  "/dev/net/tun"
-#define QUEUE_FLAGS  (IFF_TUN | IFF_NO_PI | IFF_MULTI_QUEUE)
+#define QUEUE_FLAGS  (IFF_TUN | IFF_NO_PI | IFF_MULTI_QUEUE | IFF_VNET_HDR)
 #define DRIVER_NAME  "tun"
 #define LAYER_2_NAME "tap"
 
@@ -109,8 +116,10 @@ static int attach(const char *name, char chosen[IFNAMSIZ], int *flags, int *fd)
 	struct ifreq ifr;
 	memset(&ifr, 0, sizeof(ifr));
 	snprintf(ifr.ifr_name, sizeof(ifr.ifr_name), "%s", name);
-	ifr.ifr_flags = QUEUE_FLAGS;
-	if (ioctl(queue, TUNSETIFF, &ifr) != 0 || ioctl(queue, TUNGETIFF, &ifr) != 0) {
+	ifr.ifr_flags = (short)QUEUE_FLAGS;
+	int header_len = VIRTIO_LEN;
+	if (ioctl(queue, TUNSETIFF, &ifr) != 0 || ioctl(queue, TUNGETIFF, &ifr) != 0 ||
+	    ioctl(queue, TUNSETVNETHDRSZ, &header_len) != 0) {
 		int error = errno;
 		close(queue);
 		return -error;
@@ -191,6 +200,36 @@ int tun_open(const char *name, int queues, struct tun *out, char *why, size_t wh
 	}
 	*out = t;
 	return 0;
+}
+
+/* What is asked of the kernel, the best first; USO of both families comes together or not at all.
+ */
+static const struct {
+	unsigned flags;
+	uint32_t offloads;
+} offload_levels[] = {
+	{TUN_F_CSUM | TUN_F_TSO4 | TUN_F_TSO6 | TUN_F_TSO_ECN | TUN_F_USO4 | TUN_F_USO6,
+	 TUN_OFFLOAD_TCP4 | TUN_OFFLOAD_TCP6 | TUN_OFFLOAD_ECN | TUN_OFFLOAD_UDP},
+	{TUN_F_CSUM | TUN_F_USO4 | TUN_F_USO6, TUN_OFFLOAD_UDP},
+	{TUN_F_CSUM | TUN_F_TSO4 | TUN_F_TSO6 | TUN_F_TSO_ECN,
+	 TUN_OFFLOAD_TCP4 | TUN_OFFLOAD_TCP6 | TUN_OFFLOAD_ECN},
+	{TUN_F_CSUM | TUN_F_TSO4 | TUN_F_TSO6, TUN_OFFLOAD_TCP4 | TUN_OFFLOAD_TCP6},
+	{0, 0},
+};
+
+void tun_set_offloads(struct tun *t, bool want_tcp, bool want_udp)
+{
+	const uint32_t tcp = TUN_OFFLOAD_TCP4 | TUN_OFFLOAD_TCP6 | TUN_OFFLOAD_ECN;
+	uint32_t unwanted = (want_tcp ? 0 : tcp) | (want_udp ? 0u : (uint32_t)TUN_OFFLOAD_UDP);
+	t->offloads = 0;
+	for (size_t i = 0; i < sizeof(offload_levels) / sizeof(offload_levels[0]); i++) {
+		if (offload_levels[i].offloads & unwanted)
+			continue;
+		if (ioctl(t->fds[0], TUNSETOFFLOAD, (unsigned long)offload_levels[i].flags) != 0)
+			continue;
+		t->offloads = offload_levels[i].offloads;
+		return;
+	}
 }
 
 void tun_close(struct tun *t)

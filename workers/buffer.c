@@ -20,13 +20,16 @@
 #define ASAN_UNPOISON_MEMORY_REGION(addr, len) ((void)(addr), (void)(len))
 #endif
 
-/* The mapping holds the storage of all buffers, then their structs. Buffers with an id from
- * `fresh` on were never taken, so that neither part of them was touched yet. */
+/* The mapping holds the storage of all buffers, then their structs, then the slices. Buffers with
+ * an id from `fresh` on were never taken, so that neither part of them was touched yet. */
 struct buffer_pool {
 	uint8_t *map;
 	size_t map_len;
 	struct buffer *buffers;
 	struct buffer *free;
+	struct buffer *slices;
+	struct buffer *free_slices;
+	uint32_t fresh_slices, slice_count;
 	uint32_t count, fresh, free_count;
 	uint32_t storage;
 	uint16_t home;
@@ -40,7 +43,8 @@ int buffer_pool_new(uint16_t home, uint32_t count, uint32_t storage, struct buff
 	if (!p)
 		return -ENOMEM;
 	size_t bytes = (size_t)count * storage;
-	p->map_len = bytes + count * sizeof(struct buffer);
+	p->slice_count = storage == BUFFER_LARGE ? BUFFER_SLICES : 0;
+	p->map_len = bytes + (count + p->slice_count) * sizeof(struct buffer);
 	void *map = mmap(NULL, p->map_len, PROT_READ | PROT_WRITE,
 			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (map == MAP_FAILED) {
@@ -49,6 +53,7 @@ int buffer_pool_new(uint16_t home, uint32_t count, uint32_t storage, struct buff
 	}
 	p->map = map;
 	p->buffers = (struct buffer *)(void *)(p->map + bytes);
+	p->slices = p->buffers + count;
 	p->count = p->free_count = count;
 	p->storage = storage;
 	p->home = home;
@@ -71,6 +76,7 @@ static struct buffer *fresh_buffer(struct buffer_pool *p)
 	struct buffer *b = &p->buffers[p->fresh];
 	b->storage = p->map + (size_t)p->fresh * p->storage;
 	b->cap = p->storage;
+	b->pool = p;
 	b->home = p->home;
 	b->id = (uint16_t)p->fresh++;
 	return b;
@@ -90,12 +96,58 @@ struct buffer *buffer_take(struct buffer_pool *p)
 	b->next = NULL;
 	b->data = b->storage + BUFFER_HEADROOM;
 	b->len = 0;
+	b->parts = 1;
+	b->gso_size = 0;
+	b->is_frame = false;
 	return b;
+}
+
+static struct buffer *take_slice(struct buffer_pool *p)
+{
+	struct buffer *s = p->free_slices;
+	if (s) {
+		p->free_slices = s->next;
+		return s;
+	}
+	if (p->fresh_slices == p->slice_count)
+		return NULL;
+	s = &p->slices[p->fresh_slices];
+	s->pool = p;
+	s->home = p->home;
+	s->id = (uint16_t)p->fresh_slices++;
+	return s;
+}
+
+struct buffer *buffer_slice(struct buffer_pool *p, struct buffer *whole, uint8_t *data,
+			    uint32_t len)
+{
+	assert(whole->pool == p && !whole->whole);
+	struct buffer *s = take_slice(p);
+	if (!s)
+		return NULL;
+	s->data = s->storage = data;
+	s->len = s->cap = len;
+	s->next = NULL;
+	s->whole = whole;
+	s->gso_size = 0;
+	s->is_frame = false;
+	s->link = whole->link;
+	whole->parts++;
+	return s;
 }
 
 void buffer_give(struct buffer_pool *p, struct buffer *b)
 {
-	assert(b->home == p->home && b == &p->buffers[b->id]);
+	assert(b->pool == p);
+	if (b->whole) {
+		struct buffer *whole = b->whole;
+		b->next = p->free_slices;
+		p->free_slices = b;
+		b = whole;
+	}
+	assert(b->parts > 0 && b == &p->buffers[b->id]);
+	if (--b->parts > 0)
+		return;
 	assert(p->free_count < p->count);
 	/* Whoever still reads or writes it is found by the address sanitizer. */
 	ASAN_POISON_MEMORY_REGION(b->storage, b->cap);

@@ -15,12 +15,17 @@ enum wake_cause { WAKE_IO, WAKE_TIMER, WAKE_MESSAGE, WAKE_COUNT };
 
 /* X(field): one 64-bit counter each. */
 #define COUNTER_FIELDS(X)                                                                          \
+	X(link_received_bursts)                                                                    \
 	X(link_received_packets)                                                                   \
 	X(link_received_bytes)                                                                     \
+	X(link_sent_bursts)                                                                        \
 	X(link_sent_packets)                                                                       \
 	X(link_sent_bytes)                                                                         \
+	X(bursts_refused)                                                                          \
+	X(tun_read_frames)                                                                         \
 	X(tun_read_packets)                                                                        \
 	X(tun_read_bytes)                                                                          \
+	X(tun_written_frames)                                                                      \
 	X(tun_written_packets)                                                                     \
 	X(tun_written_bytes)                                                                       \
 	X(opened_packets)                                                                          \

@@ -1,20 +1,94 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "workers/datapath.h"
 
+#include <errno.h>
+#include <string.h>
+
 void datapath_release(struct datapath *dp, struct buffer *b)
 {
 	if (b->home == dp->index) {
-		buffer_give(dp->pool, b);
+		buffer_give(b->pool, b);
 		return;
 	}
 	b->next = dp->homeward[b->home];
 	dp->homeward[b->home] = b;
 }
 
+void datapath_release_chain(struct datapath *dp, struct buffer *chain)
+{
+	while (chain) {
+		struct buffer *next = chain->next;
+		datapath_release(dp, chain);
+		chain = next;
+	}
+}
+
+struct buffer *datapath_copy(struct datapath *dp, enum counter_direction d,
+			     const struct buffer *from)
+{
+	struct buffer_pool *pool = from->len <= BUFFER_SMALL_PAYLOAD ? dp->small : dp->large;
+	struct buffer *c = buffer_take(pool);
+	if (!c) {
+		dp->count.drops[d][DROP_BUFFERS]++;
+		return NULL;
+	}
+	memcpy(c->data, from->data, from->len);
+	c->len = from->len;
+	c->is_frame = from->is_frame;
+	c->generation = from->generation;
+	c->link = from->link;
+	return c;
+}
+
+struct buffer *datapath_detach(struct datapath *dp, enum counter_direction d, struct buffer *b)
+{
+	bool is_wasteful = b->cap > BUFFER_SMALL && b->len <= BUFFER_SMALL_PAYLOAD;
+	if (!b->whole && !is_wasteful)
+		return b;
+	struct buffer *c = datapath_copy(dp, d, b);
+	datapath_release(dp, b);
+	return c;
+}
+
 void datapath_drop(struct datapath *dp, enum counter_direction d, enum drop why, struct buffer *b)
 {
 	dp->count.drops[d][why]++;
 	datapath_release(dp, b);
+}
+
+/* A burst that the route refuses can go datagram by datagram. The path does that later, since an
+ * engine is at work here. */
+static void keep_refused(struct datapath *dp, struct buffer *chain)
+{
+	uint16_t gso_size = chain->gso_size;
+	struct buffer **end = &dp->refused;
+	while (*end)
+		end = &(*end)->next;
+	*end = chain;
+	for (; chain; chain = chain->next)
+		chain->gso_size = gso_size;
+}
+
+static bool is_refusal(int result)
+{
+	return result == -EMSGSIZE || result == -EINVAL || result == -EIO;
+}
+
+void datapath_done(struct datapath *dp, struct buffer *chain, bool is_tun, int result)
+{
+	if (result == 0) {
+		datapath_release_chain(dp, chain);
+		return;
+	}
+	if (!is_tun && is_refusal(result) && io_is_burst(chain)) {
+		dp->has_gso =
+			dp->has_gso && result != -EIO; /* no checksum offload on the way out */
+		keep_refused(dp, chain);
+		return;
+	}
+	dp->count.drops[is_tun ? DIRECTION_INGRESS : DIRECTION_EGRESS]
+		       [is_tun ? DROP_TUN_WRITE : DROP_LINK_SEND]++;
+	datapath_release_chain(dp, chain);
 }
 
 bool datapath_send_home(struct datapath *dp)
@@ -35,12 +109,16 @@ bool datapath_send_home(struct datapath *dp)
 void datapath_hand_over(struct datapath *dp, unsigned to, enum counter_direction d,
 			const struct message *m)
 {
-	if (mailbox_send(dp->mailboxes, dp->index, to, m)) {
+	struct message detached = *m;
+	detached.buffer = datapath_detach(dp, d, m->buffer);
+	if (!detached.buffer)
+		return;
+	if (mailbox_send(dp->mailboxes, dp->index, to, &detached)) {
 		dp->count.handoff_out_packets++;
 		return;
 	}
 	dp->count.handoff_full++;
-	datapath_drop(dp, d, DROP_HANDOFF_FULL, m->buffer);
+	datapath_drop(dp, d, DROP_HANDOFF_FULL, detached.buffer);
 }
 
 static bool announce(struct datapath *dp, const struct peer *p, enum peer_fact fact)

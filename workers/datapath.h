@@ -28,7 +28,8 @@ struct datapath {
 	struct counters count;
 	struct aead *aead;
 	struct io *io;
-	struct buffer_pool *pool;
+	struct buffer_pool *large; /* what the engine receives into; split super-packets */
+	struct buffer_pool *small; /* copies, messages of our own */
 	struct peer_table *peers;
 	struct key_slab *keys;
 	struct route_reader *routes;
@@ -37,6 +38,9 @@ struct datapath {
 	struct mailboxes *mailboxes;
 	/* By home: consumed buffers of other threads, sent once a turn. */
 	struct buffer *homeward[WORKERS_MAX + 1];
+	uint32_t tun_offloads;	/* enum tun_offload: what frames for the tun queue may be */
+	bool has_gso;		/* UDP_SEGMENT may be used */
+	struct buffer *refused; /* chains that could not be sent as bursts, to be sent singly */
 	bool is_client_to_client;
 	uint64_t reneg_bytes, reneg_pkts; /* 0: off */
 	struct view occ_reply;
@@ -44,11 +48,23 @@ struct datapath {
 
 /* Count a drop and send the buffer home. */
 void datapath_drop(struct datapath *dp, enum counter_direction d, enum drop why, struct buffer *b);
-/* A consumed buffer: to our pool, or to the chain of its home. */
+/* A consumed buffer: to its pool, or to the chain of its home. */
 void datapath_release(struct datapath *dp, struct buffer *b);
+/* The same for each buffer of a chain. */
+void datapath_release_chain(struct datapath *dp, struct buffer *chain);
+/* A buffer of our own, small if that will do, with `len` bytes of `data` and the link of `from`.
+ * NULL, counted as a drop in direction `d`, if there is none. */
+struct buffer *datapath_copy(struct datapath *dp, enum counter_direction d,
+			     const struct buffer *from);
+/* A buffer that may stay with somebody: `b`, or a small copy of it if it is a slice or ties down
+ * much more than it holds (`b` is released then). NULL, counted as a drop, if there is none. */
+struct buffer *datapath_detach(struct datapath *dp, enum counter_direction d, struct buffer *b);
+/* A chain that was sent or written came back from the engine. */
+void datapath_done(struct datapath *dp, struct buffer *chain, bool is_tun, int result);
 /* Once a turn: send the chains. False if some stay for the next turn because a ring is full. */
 bool datapath_send_home(struct datapath *dp);
-/* Give a buffer to thread `to`; a full ring drops it. `m` has kind, peer_id and buffer. */
+/* Give a buffer to thread `to`; a full ring drops it. `m` has kind, peer_id and buffer, which is
+ * detached first. */
 void datapath_hand_over(struct datapath *dp, unsigned to, enum counter_direction d,
 			const struct message *m);
 /* Tell the acceptor a fact about a peer, now or, if its ring is full, at the peer's next timer. */

@@ -2,7 +2,9 @@
 #include "workers/inbound.h"
 
 #include "crypto/packet.h"
+#include "tun/coalesce.h"
 #include "tun/ip.h"
+#include "tun/segment.h"
 #include "workers/payload.h"
 
 #define DATA_V2_HEAD 4
@@ -12,13 +14,16 @@ void inbound_init(struct inbound *in, struct datapath *dp, struct outbound *out)
 {
 	in->dp = dp;
 	in->out = out;
-	in->count = 0;
+	in->count = in->foreign_count = in->packet_count = 0;
 }
 
 static void drop(struct inbound *in, enum drop why, struct buffer *b)
 {
 	datapath_drop(in->dp, DIRECTION_INGRESS, why, b);
 }
+
+/* Opens what was gathered; defined below, where packets are passed on. */
+static void open_gathered(struct inbound *in);
 
 /* Sorted by key, in order of arrival within one: looked for from the end, since batches are short
  * and mostly sorted already. */
@@ -30,13 +35,29 @@ static void gather(struct inbound *in, struct peer *p, struct buffer *b)
 		return;
 	}
 	if (in->count == INBOUND_BATCH)
-		inbound_flush(in);
+		open_gathered(in);
 	unsigned i = in->count++;
 	for (; i > 0 && (uintptr_t)in->items[i - 1].key > (uintptr_t)k; i--)
 		in->items[i] = in->items[i - 1];
 	in->items[i].key = k;
 	in->items[i].peer = p;
 	in->items[i].buffer = b;
+}
+
+static bool is_from(const struct peer *p, const struct link_addr *from)
+{
+	return p->link.listener == from->listener && endpoint_equal(&p->link.remote, &from->remote);
+}
+
+/* P_DATA_V1 is found by its address, so that only P_DATA_V2 can come from another. */
+static void gather_from(struct inbound *in, struct peer *p, struct buffer *b)
+{
+	if (is_from(p, &b->link))
+		gather(in, p, b);
+	else if (in->foreign_count < INBOUND_FOREIGN)
+		in->foreign[in->foreign_count++] = b;
+	else
+		drop(in, DROP_FOREIGN_SOURCE, b);
 }
 
 static uint32_t peer_id_of(const struct buffer *b)
@@ -82,7 +103,7 @@ static void by_peer_id(struct inbound *in, struct buffer *b, bool is_handed_over
 	}
 	struct peer *p = peer_find_by_id(in->dp->peers, id);
 	if (p)
-		gather(in, p, b);
+		gather_from(in, p, b);
 	else
 		drop(in, DROP_UNKNOWN_PEER, b);
 }
@@ -102,12 +123,36 @@ static void classify(struct inbound *in, struct buffer *b, bool is_handed_over)
 		drop(in, DROP_BAD_OPCODE, b);
 }
 
+/* The segments of a super-datagram may differ in opcode, key and even peer-id. */
+static void split(struct inbound *in, struct buffer *whole)
+{
+	struct datapath *dp = in->dp;
+	uint8_t *end = whole->data + whole->len;
+	for (uint8_t *at = whole->data; at < end; at += whole->gso_size) {
+		uint32_t left = (uint32_t)(end - at);
+		uint32_t len = left < whole->gso_size ? left : whole->gso_size;
+		struct buffer *s = buffer_slice(dp->large, whole, at, len);
+		dp->count.link_received_packets++;
+		if (s)
+			classify(in, s, false);
+		else
+			dp->count.drops[DIRECTION_INGRESS][DROP_BUFFERS]++;
+	}
+	datapath_release(dp, whole);
+}
+
 void inbound_datagrams(struct inbound *in, struct buffer *const *datagrams, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++) {
+		struct buffer *b = datagrams[i];
+		in->dp->count.link_received_bursts++;
+		in->dp->count.link_received_bytes += b->len;
+		if (b->gso_size && b->len > b->gso_size) {
+			split(in, b);
+			continue;
+		}
 		in->dp->count.link_received_packets++;
-		in->dp->count.link_received_bytes += datagrams[i]->len;
-		classify(in, datagrams[i], false);
+		classify(in, b, false);
 	}
 }
 
@@ -124,7 +169,7 @@ static void ask_float(struct inbound *in, struct peer *p, const struct link_addr
 	struct datapath *dp = in->dp;
 	if (p->float_asked_ms && dp->now_ms < p->float_asked_ms + FLOAT_ASK_MS)
 		return;
-	struct buffer *b = buffer_take(dp->pool);
+	struct buffer *b = buffer_take(dp->small);
 	if (!b)
 		return;
 	b->link = *from;
@@ -132,16 +177,7 @@ static void ask_float(struct inbound *in, struct peer *p, const struct link_addr
 	if (mailbox_send(dp->mailboxes, dp->index, ACCEPTOR, &m))
 		p->float_asked_ms = dp->now_ms;
 	else
-		buffer_give(dp->pool, b);
-}
-
-/* P_DATA_V1 is found by its address, so that only P_DATA_V2 can come from another. */
-static void note_source(struct inbound *in, struct peer *p, const struct buffer *b)
-{
-	if (p->link.listener == b->link.listener &&
-	    endpoint_equal(&p->link.remote, &b->link.remote))
-		return;
-	ask_float(in, p, &b->link);
+		buffer_give(dp->small, b);
 }
 
 static void answer_occ(struct inbound *in, struct peer *p, const uint8_t *data)
@@ -180,8 +216,40 @@ static bool pass_to_clients(struct inbound *in, const struct peer *from, struct 
 	}
 	if (!route_reader_find(in->dp->routes, &to, &d))
 		return false;
-	outbound_route(in->out, d, b);
+	/* It is sealed in place: a slice has its neighbours' bytes around it. */
+	if (b->whole)
+		b = datapath_detach(in->dp, DIRECTION_EGRESS, b);
+	if (b)
+		outbound_route(in->out, d, b);
 	return true;
+}
+
+/* A frame of the packets from `first` on. */
+static void write_frame(struct inbound *in, const struct coalesce_item *items, unsigned first)
+{
+	for (unsigned i = first; i != COALESCE_NONE; i = items[i].next) {
+		struct buffer *b = in->packets[i];
+		b->data = items[i].data;
+		b->len = items[i].len;
+		b->next = items[i].next == COALESCE_NONE ? NULL : in->packets[items[i].next];
+	}
+	in->dp->count.tun_written_frames++;
+	io_write_tun(in->dp->io, in->packets[first]);
+}
+
+static void write_packets(struct inbound *in)
+{
+	struct coalesce_item items[INBOUND_BATCH];
+	static_assert(INBOUND_BATCH <= COALESCE_BATCH, "they are merged together");
+	for (unsigned i = 0; i < in->packet_count; i++) {
+		items[i].data = in->packets[i]->data;
+		items[i].len = in->packets[i]->len;
+	}
+	coalesce(items, in->packet_count, in->dp->tun_offloads);
+	for (unsigned i = 0; i < in->packet_count; i++)
+		if (items[i].first == i)
+			write_frame(in, items, i);
+	in->packet_count = 0;
 }
 
 static void pass_packet(struct inbound *in, struct peer *p, struct buffer *b)
@@ -197,7 +265,9 @@ static void pass_packet(struct inbound *in, struct peer *p, struct buffer *b)
 		return;
 	in->dp->count.tun_written_packets++;
 	in->dp->count.tun_written_bytes += b->len;
-	io_write_tun(in->dp->io, b);
+	if (in->packet_count == INBOUND_BATCH)
+		write_packets(in);
+	in->packets[in->packet_count++] = b;
 }
 
 static void pass_plaintext(struct inbound *in, struct peer *p, struct buffer *b)
@@ -222,7 +292,8 @@ static void pass_opened(struct inbound *in, struct peer *p, struct buffer *b,
 		drop(in, seg->drop, b);
 		return;
 	}
-	note_source(in, p, b);
+	if (!is_from(p, &b->link))
+		ask_float(in, p, &b->link);
 	shared_add(&p->received_packets, 1);
 	shared_add(&p->received_bytes, b->len);
 	in->dp->count.opened_bytes += seg->len;
@@ -252,7 +323,7 @@ static void open_run(struct inbound *in, unsigned first, unsigned n)
 	datapath_check_usage(dp, p, k);
 }
 
-void inbound_flush(struct inbound *in)
+static void open_gathered(struct inbound *in)
 {
 	unsigned count = in->count;
 	for (unsigned first = 0, next; first < count; first = next) {
@@ -264,4 +335,26 @@ void inbound_flush(struct inbound *in)
 		open_run(in, first, next - first);
 	}
 	in->count = 0;
+}
+
+/* Their peers may have gone or changed meanwhile. */
+static void open_foreign(struct inbound *in)
+{
+	for (unsigned i = 0; i < in->foreign_count; i++) {
+		struct buffer *b = in->foreign[i];
+		struct peer *p = peer_find_by_id(in->dp->peers, peer_id_of(b));
+		if (p)
+			gather(in, p, b);
+		else
+			drop(in, DROP_UNKNOWN_PEER, b);
+	}
+	in->foreign_count = 0;
+	open_gathered(in);
+}
+
+void inbound_flush(struct inbound *in)
+{
+	open_gathered(in);
+	open_foreign(in);
+	write_packets(in);
 }

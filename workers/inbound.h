@@ -7,7 +7,8 @@
 #include "workers/datapath.h"
 #include "workers/outbound.h"
 
-#define INBOUND_BATCH 64
+#define INBOUND_BATCH	64
+#define INBOUND_FOREIGN 16 /* a turn: enough for a peer that has just moved */
 
 /* Data packets of our own peers, gathered over a turn and opened together, sorted by key. */
 struct inbound {
@@ -19,12 +20,17 @@ struct inbound {
 		struct peer *peer;
 		struct buffer *buffer;
 	} items[INBOUND_BATCH];
+	/* From another source than the peer's: anybody can name a peer-id, so they come last. */
+	struct buffer *foreign[INBOUND_FOREIGN];
+	unsigned foreign_count;
+	struct buffer *packets[INBOUND_BATCH]; /* opened, for the tun queue */
+	unsigned packet_count;
 };
 
 /* Nothing gathered yet; `dp` and `out` outlive it. */
 void inbound_init(struct inbound *in, struct datapath *dp, struct outbound *out);
-/* Datagrams from our sockets; all buffers are taken. What is not ours goes to its owner, control
- * packets to the acceptor. */
+/* Datagrams, super-datagrams among them, from our sockets; all buffers are taken. What is not ours
+ * goes to its owner, control packets to the acceptor. */
 void inbound_datagrams(struct inbound *in, struct buffer *const *datagrams, unsigned n);
 /* A data packet that another thread handed over. */
 void inbound_handed_over(struct inbound *in, struct buffer *b);

@@ -17,6 +17,7 @@
 
 #define IO_BATCH       64 /* most packets of one kind that one turn delivers */
 #define IO_SOCKETS_MAX 32
+#define IO_CHAIN_MAX   64 /* buffers of one send or write */
 
 struct io;
 
@@ -30,15 +31,17 @@ struct io_setup {
 				       on it until io_free */
 	int wake_fd;		    /* eventfd of the mailbox; the engine reads it */
 	struct buffer_pool *pool;   /* where received packets go; must outlive the engine */
-	/* A buffer that was sent or written; result: 0 or -errno. Called inside any io function but
+	uint32_t busy_poll_us;	    /* look again and again for so long before sleeping; 0: sleep */
+	/* A chain that was sent or written; result: 0 or -errno. Called inside any io function but
 	 * io_new; calls none itself. */
-	void (*done)(void *ctx, struct buffer *b, bool is_tun, int result);
+	void (*done)(void *ctx, struct buffer *chain, bool is_tun, int result);
 	void *ctx;
 };
 
 /* What one turn brought. The buffers belong to the caller. */
 struct io_batch {
-	struct buffer *datagrams[IO_BATCH]; /* data, len, link (remote, local, listener) are set */
+	/* data, len, gso_size, link (remote, local, listener) are set */
+	struct buffer *datagrams[IO_BATCH];
 	unsigned datagram_count;
 	struct buffer *packets[IO_BATCH]; /* from the tun queue */
 	unsigned packet_count;
@@ -72,13 +75,22 @@ void io_gather(struct io *io, uint32_t gather_us);
  * the caller's then, too. */
 __attribute__((warn_unused_result)) int io_wait(struct io *io, uint64_t timeout_ms,
 						struct io_batch *batch);
-/* Queue a datagram to b->link.remote from socket b->link.listener. Never blocks; a full queue or
- * socket gives the buffer back with -EAGAIN through done, possibly before this returns. */
-void io_send(struct io *io, struct buffer *b);
-/* Queue a packet for the tun queue, likewise. */
-void io_write_tun(struct io *io, struct buffer *b);
-/* Hand over everything queued, in as few system calls as possible, without waiting. */
+/* Queue what is in `chain` (at most IO_CHAIN_MAX buffers by ->next) to chain->link.remote from
+ * socket chain->link.listener: one datagram, or with chain->gso_size datagrams of so many bytes,
+ * the last one shorter or equal. Never blocks; a full queue or socket gives the chain back with
+ * -EAGAIN through done, possibly before this returns. */
+void io_send(struct io *io, struct buffer *chain);
+/* Queue a frame for the tun queue, likewise. */
+void io_write_tun(struct io *io, struct buffer *chain);
+/* Hand over everything queued, in as few system calls as possible, without waiting. io_wait does,
+ * and io_send and io_write_tun do when so much is queued that it would fall out of the cache. */
 void io_submit(struct io *io);
 const struct io_stats *io_stats(const struct io *io);
+
+/* Is there more than one datagram in what is to be sent? */
+static inline bool io_is_burst(const struct buffer *chain)
+{
+	return chain->gso_size && (chain->next || chain->len > chain->gso_size);
+}
 
 #endif

@@ -76,26 +76,64 @@ void io_gather(struct io *io, uint32_t gather_us)
 	io->gather_us = gather_us;
 }
 
-int io_wait(struct io *io, uint64_t timeout_ms, struct io_batch *batch)
+static int wait_once(struct io *io, uint64_t timeout_ms, struct io_batch *batch)
 {
 	batch->datagram_count = 0;
 	batch->packet_count = 0;
 	batch->is_woken = false;
+	io->queued_bytes = 0;
 	return io->ops->wait(io, timeout_ms, batch);
 }
 
-void io_send(struct io *io, struct buffer *b)
+static bool is_empty(const struct io_batch *batch)
 {
-	io->ops->send(io, b);
+	return batch->datagram_count + batch->packet_count == 0 && !batch->is_woken;
 }
 
-void io_write_tun(struct io *io, struct buffer *b)
+static uint64_t now_us(void)
 {
-	io->ops->write_tun(io, b);
+	struct timespec ts;
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
+}
+
+int io_wait(struct io *io, uint64_t timeout_ms, struct io_batch *batch)
+{
+	uint64_t end_us =
+		io->setup.busy_poll_us && timeout_ms > 0 ? now_us() + io->setup.busy_poll_us : 0;
+	while (end_us && now_us() < end_us) {
+		int rc = wait_once(io, 0, batch);
+		if (rc != 0 || !is_empty(batch))
+			return rc;
+	}
+	return wait_once(io, timeout_ms, batch);
+}
+
+/* What was queued is handed over before it has left the cache, and its buffers come back hot. */
+static void count_queued(struct io *io, uint32_t len)
+{
+	io->queued_bytes += len;
+	if (io->queued_bytes > IO_HOT_BYTES)
+		io_submit(io);
+}
+
+void io_send(struct io *io, struct buffer *chain)
+{
+	uint32_t len = buffer_chain_len(chain);
+	io->ops->send(io, chain);
+	count_queued(io, len);
+}
+
+void io_write_tun(struct io *io, struct buffer *chain)
+{
+	uint32_t len = buffer_chain_len(chain);
+	io->ops->write_tun(io, chain);
+	count_queued(io, len);
 }
 
 void io_submit(struct io *io)
 {
+	io->queued_bytes = 0;
 	io->ops->submit(io);
 }
 

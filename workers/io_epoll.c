@@ -26,10 +26,13 @@
 #define ERRORS_MAX 8 /* stray errors that one socket may report in a turn */
 #define STARVED_MS 1 /* pause when no buffer was left for what waits in the kernel */
 
-/* Message headers of a batch, each with its iovec and room for a control message. */
+#define PIECES (4 * IO_BATCH) /* of the chains that one sendmmsg takes */
+static_assert(PIECES >= IO_CHAIN_MAX, "any chain fits");
+
+/* Message headers of a batch, with their iovecs and room for a control message each. */
 struct headers {
 	struct mmsghdr mm[IO_BATCH];
-	struct iovec iov[IO_BATCH];
+	struct iovec iov[PIECES];
 	_Alignas(struct cmsghdr) uint8_t control[IO_BATCH][UDP_CONTROL_LEN];
 };
 
@@ -44,6 +47,7 @@ struct engine {
 	union sockaddr_any in_name[IO_BATCH];
 	struct buffer *offered[IO_BATCH]; /* taken from the pool, in the headers of `in` */
 	unsigned offered_count;
+	uint32_t mean_len; /* of what was received */
 
 	struct headers out;
 	struct buffer *sends[QUEUE_LEN];
@@ -76,7 +80,7 @@ static void offer(struct engine *e, unsigned i, struct buffer *b)
 
 static void offer_more(struct engine *e)
 {
-	while (e->offered_count < io_receive_room(e->io.setup.pool)) {
+	while (e->offered_count < io_hot_room(e->io.setup.pool, e->mean_len)) {
 		struct buffer *b = buffer_take(e->io.setup.pool);
 		if (!b)
 			return;
@@ -112,7 +116,8 @@ static void deliver(struct engine *e, unsigned i, unsigned listener, struct io_b
 		return;
 	}
 	b->len = mm->msg_len;
-	udp_msg_from(&mm->msg_hdr, &b->link);
+	io_mean_add(&e->mean_len, b->len);
+	b->gso_size = udp_msg_from(&mm->msg_hdr, &b->link);
 	b->link.listener = (uint16_t)listener;
 	batch->datagrams[batch->datagram_count++] = b;
 }
@@ -210,7 +215,7 @@ static int send_some(struct engine *e, int fd, unsigned first, unsigned count)
 	return sendmsg(fd, &e->out.mm[first].msg_hdr, MSG_DONTWAIT) < 0 ? -errno : 1;
 }
 
-/* One peer's error is that datagram's alone; only a full socket ends the batch. */
+/* One peer's error is that chain's alone; only a full socket ends the batch. */
 static void send_batch(struct engine *e, int fd, struct buffer *const *batch, unsigned count)
 {
 	unsigned i = 0;
@@ -225,44 +230,50 @@ static void send_batch(struct engine *e, int fd, struct buffer *const *batch, un
 	}
 }
 
-static void prepare_send(struct engine *e, unsigned i, struct buffer *b)
+/* Message `i`, with its pieces from `first` on; their number. */
+static unsigned prepare_send(struct engine *e, unsigned i, unsigned first, struct buffer *chain)
 {
 	struct msghdr *mh = &e->out.mm[i].msg_hdr;
-	e->out.iov[i] = (struct iovec){b->data, b->len};
-	*mh = (struct msghdr){.msg_iov = &e->out.iov[i], .msg_iovlen = 1};
-	bool has_pktinfo = e->io.setup.has_pktinfo[b->link.listener];
-	udp_msg_to(mh, &b->link, has_pktinfo, e->out.control[i]);
+	unsigned n = io_pieces(chain, &e->out.iov[first]);
+	*mh = (struct msghdr){.msg_iov = &e->out.iov[first], .msg_iovlen = n};
+	bool has_pktinfo = e->io.setup.has_pktinfo[chain->link.listener];
+	udp_msg_to(mh, &chain->link, has_pktinfo, e->out.control[i]);
+	if (io_is_burst(chain))
+		udp_msg_segment(mh, e->out.control[i], chain->gso_size);
+	return n;
 }
 
 static void send_from(struct engine *e, unsigned listener)
 {
 	struct buffer *batch[IO_BATCH];
-	unsigned n = 0;
+	unsigned n = 0, pieces = 0;
 	int fd = e->io.setup.sockets[listener];
 	for (unsigned i = 0; i < e->send_count; i++) {
-		struct buffer *b = e->sends[i];
-		if (!b || b->link.listener != listener)
+		struct buffer *chain = e->sends[i];
+		if (!chain || chain->link.listener != listener)
 			continue;
 		e->sends[i] =
 			NULL; /* not ours after done, so the next socket must not look at it */
-		prepare_send(e, n, b);
-		batch[n++] = b;
-		if (n == IO_BATCH) {
+		if (n == IO_BATCH || pieces > PIECES - IO_CHAIN_MAX) {
 			send_batch(e, fd, batch, n);
-			n = 0;
+			n = pieces = 0;
 		}
+		pieces += prepare_send(e, n, pieces, chain);
+		batch[n++] = chain;
 	}
 	send_batch(e, fd, batch, n);
 }
 
-static void write_packet(struct engine *e, struct buffer *b)
+static void write_packet(struct engine *e, struct buffer *chain)
 {
+	struct iovec iov[IO_CHAIN_MAX];
+	int count = (int)io_pieces(chain, iov);
 	ssize_t n;
 	do {
 		e->io.stats.system_calls++;
-		n = write(e->io.setup.tun_fd, b->data, b->len);
+		n = writev(e->io.setup.tun_fd, iov, count);
 	} while (n < 0 && errno == EINTR);
-	io_done(&e->io, b, true, n < 0 ? -errno : 0);
+	io_done(&e->io, chain, true, n < 0 ? -errno : 0);
 }
 
 static void epoll_submit(struct io *io)

@@ -33,10 +33,10 @@ static struct uring *uring_of(struct io *io)
 static void on_out(struct uring *e, unsigned index, int res)
 {
 	struct out *o = &e->outs[index];
-	struct buffer *b = o->buffer;
-	o->buffer = NULL;
+	struct buffer *chain = o->chain;
+	o->chain = NULL;
 	e->free_outs[e->free_out_count++] = (uint16_t)index;
-	io_done(&e->io, b, o->is_tun, res < 0 ? res : 0);
+	io_done(&e->io, chain, o->is_tun, res < 0 ? res : 0);
 }
 
 static void on_completion(struct uring *e, const struct io_uring_cqe *cqe)
@@ -76,57 +76,80 @@ static void reap(struct uring *e)
 
 /* ---- sending ---- */
 
-/* A free place, and a queue entry for it; NULL if there is none even after submitting. */
-static struct out *out_new(struct uring *e, struct buffer *b, struct io_uring_sqe **sqe)
+static void submit(struct uring *e)
 {
-	if (e->free_out_count == 0) {
-		uring_submit(e);
-		reap(e);
-	}
-	*sqe = e->free_out_count ? uring_sqe(e) : NULL;
+	uring_submit(e);
+	reap(e);
+}
+
+/* A free place, and a queue entry for it; NULL if there is none even after submitting. */
+static struct out *out_new(struct uring *e, struct buffer *chain, struct io_uring_sqe **sqe)
+{
+	if (e->free_out_count == 0 || e->piece_count > URING_PIECES - IO_CHAIN_MAX)
+		submit(e);
+	bool is_free = e->free_out_count && e->piece_count <= URING_PIECES - IO_CHAIN_MAX;
+	*sqe = is_free ? uring_sqe(e) : NULL;
 	if (!*sqe)
 		return NULL;
 	struct out *o = &e->outs[e->free_outs[--e->free_out_count]];
-	o->buffer = b;
+	o->chain = chain;
 	return o;
 }
 
-static void ops_send(struct io *io, struct buffer *b)
+/* The pieces of `chain`, which the kernel reads when they are submitted. */
+static struct iovec *pieces_of(struct uring *e, const struct buffer *chain, unsigned *count)
+{
+	struct iovec *first = &e->pieces[e->piece_count];
+	*count = io_pieces(chain, first);
+	e->piece_count += *count;
+	return first;
+}
+
+static void ops_send(struct io *io, struct buffer *chain)
 {
 	struct uring *e = uring_of(io);
-	unsigned listener = b->link.listener;
+	unsigned listener = chain->link.listener;
 	struct io_uring_sqe *sqe;
+	unsigned count;
 	assert(listener < io->setup.socket_count);
-	struct out *o = out_new(e, b, &sqe);
+	struct out *o = out_new(e, chain, &sqe);
 	if (!o) {
-		io_done(io, b, false, -EAGAIN);
+		io_done(io, chain, false, -EAGAIN);
 		return;
 	}
 	o->is_tun = false;
-	o->iov = (struct iovec){b->data, b->len};
-	o->mh = (struct msghdr){.msg_iov = &o->iov, .msg_iovlen = 1};
-	udp_msg_to(&o->mh, &b->link, io->setup.has_pktinfo[listener], o->control);
+	o->mh = (struct msghdr){.msg_iov = pieces_of(e, chain, &count)};
+	o->mh.msg_iovlen = count;
+	udp_msg_to(&o->mh, &chain->link, io->setup.has_pktinfo[listener], o->control);
+	if (io_is_burst(chain))
+		udp_msg_segment(&o->mh, o->control, chain->gso_size);
 	io_uring_prep_sendmsg(sqe, io->setup.sockets[listener], &o->mh, MSG_DONTWAIT);
 	uring_name(e, sqe, REQUEST_OUT, (unsigned)(o - e->outs));
 }
 
-static void ops_write_tun(struct io *io, struct buffer *b)
+static void ops_write_tun(struct io *io, struct buffer *chain)
 {
 	struct uring *e = uring_of(io);
 	struct io_uring_sqe *sqe;
-	struct out *o = out_new(e, b, &sqe);
+	unsigned count;
+	struct out *o = out_new(e, chain, &sqe);
 	if (!o) {
-		io_done(io, b, true, -EAGAIN);
+		io_done(io, chain, true, -EAGAIN);
 		return;
 	}
 	o->is_tun = true;
-	io_uring_prep_write(sqe, io->setup.tun_fd, b->data, b->len, 0);
+	if (chain->next) {
+		struct iovec *pieces = pieces_of(e, chain, &count);
+		io_uring_prep_writev(sqe, io->setup.tun_fd, pieces, count, 0);
+	} else {
+		io_uring_prep_write(sqe, io->setup.tun_fd, chain->data, chain->len, 0);
+	}
 	uring_name(e, sqe, REQUEST_OUT, (unsigned)(o - e->outs));
 }
 
 static void ops_submit(struct io *io)
 {
-	uring_submit(uring_of(io));
+	submit(uring_of(io));
 }
 
 /* ---- waiting ---- */
@@ -210,7 +233,7 @@ static void ops_fini(struct io *io)
 	uring_receive_fini(e);
 	io_uring_queue_exit(&e->ring);
 	for (unsigned i = 0; i < URING_OUTS; i++) {
-		if (e->outs[i].buffer)
+		if (e->outs[i].chain)
 			on_out(e, i, -ECANCELED);
 	}
 }

@@ -34,6 +34,8 @@ static void count_entry(struct uring *e, unsigned queued)
 {
 	e->io.stats.system_calls++;
 	e->io.stats.submissions += queued - io_uring_sq_ready(&e->ring);
+	if (io_uring_sq_ready(&e->ring) == 0)
+		e->piece_count = 0;
 }
 
 void uring_submit(struct uring *e)

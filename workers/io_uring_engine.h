@@ -14,7 +14,8 @@
 #include "workers/io_uring_group.h"
 #include "workers/udp.h"
 
-#define URING_OUTS 512 /* sends and writes in flight */
+#define URING_OUTS   512  /* sends and writes in flight */
+#define URING_PIECES 1024 /* of those that are not submitted yet */
 
 enum request { REQUEST_RECEIVE, REQUEST_READ, REQUEST_WAKE, REQUEST_OUT, REQUEST_CANCEL };
 
@@ -28,12 +29,11 @@ struct source {
 	_Alignas(struct cmsghdr) uint8_t control[UDP_CONTROL_LEN];
 };
 
-/* A send or write, until its completion. */
+/* A send or write, until its completion. The kernel has read the headers once it is submitted. */
 struct out {
-	struct buffer *buffer; /* NULL: free */
+	struct buffer *chain; /* NULL: free */
 	bool is_tun;
 	struct msghdr mh;
-	struct iovec iov;
 	_Alignas(struct cmsghdr) uint8_t control[UDP_CONTROL_LEN];
 };
 
@@ -61,6 +61,10 @@ struct uring {
 	struct out outs[URING_OUTS];
 	uint16_t free_outs[URING_OUTS]; /* stack, so that few stay hot */
 	unsigned free_out_count;
+	struct iovec pieces[URING_PIECES];
+	unsigned piece_count;
+
+	uint32_t mean_datagram, mean_packet; /* bytes that a buffer brings */
 };
 
 /* Make the ring, with nothing in flight. Returns 0 or -errno. */

@@ -116,9 +116,9 @@ static void arm_wake(struct uring *e)
 }
 
 /* Buffers to offer, so that all of them fit into `ready` beside the `ready_count` there. */
-static unsigned room(const struct uring *e, unsigned ready_count)
+static unsigned room(const struct uring *e, uint32_t mean, unsigned ready_count)
 {
-	unsigned most = io_receive_room(e->io.setup.pool);
+	unsigned most = io_hot_room(e->io.setup.pool, mean);
 	return most > ready_count ? most - ready_count : 0;
 }
 
@@ -127,9 +127,10 @@ void uring_arm(struct uring *e)
 	struct buffer_pool *pool = e->io.setup.pool;
 	e->is_starved = false;
 	if (e->has_recv_multishot)
-		group_refill(&e->datagrams, pool, room(e, e->ready.datagram_count));
+		group_refill(&e->datagrams, pool,
+			     room(e, e->mean_datagram, e->ready.datagram_count));
 	if (e->has_read_multishot)
-		group_refill(&e->packets, pool, room(e, e->ready.packet_count));
+		group_refill(&e->packets, pool, room(e, e->mean_packet, e->ready.packet_count));
 	for (unsigned i = 0; i < e->io.setup.socket_count; i++) {
 		if (e->sources[i].is_armed)
 			continue;
@@ -151,7 +152,8 @@ static void deliver_datagram(struct uring *e, unsigned listener, struct buffer *
 			     const struct msghdr *mh)
 {
 	assert(e->ready.datagram_count < IO_BATCH);
-	udp_msg_from(mh, &b->link);
+	io_mean_add(&e->mean_datagram, b->len);
+	b->gso_size = udp_msg_from(mh, &b->link);
 	b->link.listener = (uint16_t)listener;
 	e->ready.datagrams[e->ready.datagram_count++] = b;
 }
@@ -225,6 +227,7 @@ static void deliver_packet(struct uring *e, struct buffer *b, int len)
 {
 	assert(e->ready.packet_count < IO_BATCH);
 	b->len = (uint32_t)len;
+	io_mean_add(&e->mean_packet, b->len);
 	e->ready.packets[e->ready.packet_count++] = b;
 }
 

@@ -42,7 +42,7 @@ static void drop_key(struct orders *o, struct peer *p, unsigned key_id)
 	p->exhausted_keys &= (uint8_t) ~(1u << key_id);
 }
 
-/* Gathered packets point to peers and keys: open and seal them before one goes. */
+/* Gathered packets point to peers and keys: open them, and seal what is queued, before one goes. */
 static void settle(struct orders *o)
 {
 	inbound_flush(o->in);
@@ -62,6 +62,7 @@ static void peer_add(struct orders *o, struct peer *p)
 static void forget_peer(struct orders *o, struct peer *p)
 {
 	keepalive_stop(o->dp, p);
+	outbound_forget(o->out, p);
 	for (unsigned i = 0; i < PEER_KEYS; i++)
 		drop_key(o, p, i);
 	peer_table_remove(o->dp->peers, p);
@@ -120,11 +121,11 @@ static void peer_move(struct orders *o, uint32_t peer_id, struct buffer *b)
 	datapath_release(o->dp, b);
 }
 
-static void take_home(struct orders *o, struct buffer *chain)
+static void take_home(struct buffer *chain)
 {
 	while (chain) {
 		struct buffer *next = chain->next;
-		buffer_give(o->dp->pool, chain);
+		buffer_give(chain->pool, chain);
 		chain = next;
 	}
 }
@@ -164,7 +165,7 @@ static void carry_out(struct orders *o, const struct message *m)
 		outbound_handed_over(o->out, m->peer_id, m->buffer);
 		break;
 	case MESSAGE_BUFFER_HOME:
-		take_home(o, m->buffer);
+		take_home(m->buffer);
 		break;
 	case MESSAGE_NONE:
 	case MESSAGE_CONTROL:

@@ -5,56 +5,38 @@
 
 #include "crypto/packet.h"
 #include "tun/ip.h"
+#include "tun/segment.h"
+#include "workers/burst.h"
 
 void outbound_init(struct outbound *o, struct datapath *dp)
 {
 	o->dp = dp;
-	o->count = 0;
+	o->is_held_back = false;
+	fair_queue_init(&o->queue, dp);
 }
 
-/* Keep the items sorted by peer and in order of arrival within one: batches are short and mostly
- * sorted already, so the place is looked for from the end. */
-static void gather(struct outbound *o, struct peer *p, struct buffer *b)
+static void drop(struct outbound *o, enum drop why, struct buffer *b)
 {
-	if (o->count == OUTBOUND_BATCH)
-		outbound_flush(o);
-	unsigned i = o->count++;
-	for (; i > 0 && (uintptr_t)o->items[i - 1].peer > (uintptr_t)p; i--)
-		o->items[i] = o->items[i - 1];
-	o->items[i].peer = p;
-	o->items[i].buffer = b;
+	datapath_drop(o->dp, DIRECTION_EGRESS, why, b);
 }
 
 static void to_peer(struct outbound *o, struct peer *p, struct buffer *b)
 {
-	if (b->len > p->setup.tun_mtu) {
-		datapath_drop(o->dp, DIRECTION_EGRESS, DROP_MTU, b);
+	if (!b->is_frame && b->len > p->setup.tun_mtu) {
+		drop(o, DROP_MTU, b);
 		return;
 	}
-	if (p->setup.mss4 || p->setup.mss6)
+	if (!b->is_frame && (p->setup.mss4 || p->setup.mss6))
 		ip_clamp_mss(b->data, b->len, p->setup.mss4, p->setup.mss6);
-	gather(o, p, b);
-}
-
-static struct buffer *copy(struct outbound *o, const struct buffer *b)
-{
-	struct buffer *c = buffer_take(o->dp->pool);
-	if (!c || b->len > buffer_pool_payload(o->dp->pool)) {
-		o->dp->count.drops[DIRECTION_EGRESS][DROP_BUFFERS]++;
-		if (c)
-			buffer_give(o->dp->pool, c);
-		return NULL;
-	}
-	memcpy(c->data, b->data, b->len);
-	c->len = b->len;
-	return c;
+	fair_queue_add(&o->queue, p, b);
 }
 
 static void to_own_peers(struct outbound *o, uint32_t except_id, const struct buffer *b)
 {
 	struct peer *p;
 	for (uint32_t id = 0; (p = peer_next(o->dp->peers, &id)) != NULL; id++) {
-		struct buffer *c = id == except_id ? NULL : copy(o, b);
+		struct buffer *c =
+			id == except_id ? NULL : datapath_copy(o->dp, DIRECTION_EGRESS, b);
 		if (c)
 			to_peer(o, p, c);
 	}
@@ -64,7 +46,8 @@ void outbound_broadcast(struct outbound *o, uint32_t except_id, const struct buf
 {
 	to_own_peers(o, except_id, b);
 	for (unsigned to = 1; to <= o->dp->worker_count; to++) {
-		struct buffer *c = to == o->dp->index ? NULL : copy(o, b);
+		struct buffer *c =
+			to == o->dp->index ? NULL : datapath_copy(o->dp, DIRECTION_EGRESS, b);
 		if (!c)
 			continue;
 		c->generation = except_id;
@@ -83,7 +66,7 @@ void outbound_handed_over(struct outbound *o, uint32_t peer_id, struct buffer *b
 	struct peer *p = peer_find_by_id(o->dp->peers, peer_id);
 	/* The peer-id may have passed to somebody else while the packet was on its way. */
 	if (!p || p->setup.generation != b->generation) {
-		datapath_drop(o->dp, DIRECTION_EGRESS, DROP_UNKNOWN_PEER, b);
+		drop(o, DROP_UNKNOWN_PEER, b);
 		return;
 	}
 	to_peer(o, p, b);
@@ -101,101 +84,132 @@ void outbound_route(struct outbound *o, struct destination d, struct buffer *b)
 	datapath_hand_over(o->dp, owner, DIRECTION_EGRESS, &m);
 }
 
+/* A multicast super-packet is as rare as it is simple to treat as many packets. */
+static void broadcast_frame(struct outbound *o, const struct super_packet *s)
+{
+	struct buffer *b = buffer_take(o->dp->large);
+	if (!b) {
+		o->dp->count.drops[DIRECTION_EGRESS][DROP_BUFFERS] += s->count;
+		return;
+	}
+	for (unsigned i = 0; i < s->count; i++) {
+		super_packet_split(s, i, 1, b->data, s->header_len + s->payload_len);
+		b->len = super_packet_segment_len(s, i);
+		outbound_broadcast(o, PEER_ID_NONE, b);
+	}
+	datapath_release(o->dp, b);
+}
+
+static void broadcast(struct outbound *o, const struct super_packet *s, struct buffer *b)
+{
+	if (b->is_frame)
+		broadcast_frame(o, s);
+	else
+		outbound_broadcast(o, PEER_ID_NONE, b);
+	datapath_release(o->dp, b);
+}
+
+/* A frame is kept whole until it is sealed; a single packet sheds its virtio header here. */
+static enum drop unpack(struct outbound *o, struct buffer *b, struct super_packet *s)
+{
+	enum drop why = super_packet_parse(b->data, b->len, s);
+	o->dp->count.tun_read_frames++;
+	o->dp->count.tun_read_packets += why == DROP_NONE ? s->count : 1;
+	o->dp->count.tun_read_bytes += b->len > VIRTIO_LEN ? b->len - VIRTIO_LEN : 0;
+	if (why != DROP_NONE)
+		return why;
+	b->is_frame = s->count > 1;
+	if (!b->is_frame) {
+		b->data = s->packet;
+		b->len = s->len;
+	}
+	return DROP_NONE;
+}
+
 static void from_tun(struct outbound *o, struct buffer *b)
 {
+	struct super_packet s;
 	struct ip_addr to;
 	struct destination d;
-	o->dp->count.tun_read_packets++;
-	o->dp->count.tun_read_bytes += b->len;
-	if (!ip_destination(b->data, b->len, &to))
-		datapath_drop(o->dp, DIRECTION_EGRESS, DROP_BAD_IP, b);
-	else if (ip_is_multicast(&to)) {
-		outbound_broadcast(o, PEER_ID_NONE, b);
-		datapath_release(o->dp, b);
-	} else if (!route_reader_find(o->dp->routes, &to, &d))
-		datapath_drop(o->dp, DIRECTION_EGRESS, DROP_NO_ROUTE, b);
+	enum drop why = unpack(o, b, &s);
+	if (why != DROP_NONE)
+		drop(o, why, b);
+	else if (!ip_destination(s.packet, s.len, &to))
+		drop(o, DROP_BAD_IP, b);
+	else if (ip_is_multicast(&to))
+		broadcast(o, &s, b);
+	else if (!route_reader_find(o->dp->routes, &to, &d))
+		drop(o, DROP_NO_ROUTE, b);
 	else
 		outbound_route(o, d, b);
 }
 
-void outbound_packets(struct outbound *o, struct buffer *const *packets, unsigned n)
+void outbound_frames(struct outbound *o, struct buffer *const *frames, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)
-		from_tun(o, packets[i]);
+		from_tun(o, frames[i]);
 }
 
 void outbound_message(struct outbound *o, struct peer *p, const void *text, uint32_t len)
 {
-	struct buffer *b = buffer_take(o->dp->pool);
+	struct buffer *b = buffer_take(o->dp->small);
 	if (!b) {
 		o->dp->count.drops[DIRECTION_EGRESS][DROP_BUFFERS]++;
 		return;
 	}
-	if (len > buffer_pool_payload(o->dp->pool)) {
-		datapath_drop(o->dp, DIRECTION_EGRESS, DROP_MTU, b);
+	if (len > BUFFER_SMALL_PAYLOAD) {
+		drop(o, DROP_MTU, b);
 		return;
 	}
 	memcpy(b->data, text, len);
 	b->len = len;
-	gather(o, p, b);
+	fair_queue_add(&o->queue, p, b);
 }
 
-/* The buffer, now holding a datagram, goes to the peer. */
-static void send_sealed(struct outbound *o, struct peer *p, struct buffer *b,
-			const struct data_segment *seg)
+/* As much as the peer's deficit allows, in order: single packets together, frames alone. */
+static uint32_t serve(struct outbound *o, struct peer *p)
 {
-	struct counters *c = &o->dp->count;
-	if (seg->drop != DROP_NONE) {
-		datapath_drop(o->dp, DIRECTION_EGRESS, seg->drop, b);
-		return;
+	struct buffer *run[BURST_BATCH];
+	unsigned n = 0;
+	uint32_t bytes = 0;
+	struct buffer *b;
+	while ((b = fair_queue_take(&o->queue, p)) != NULL) {
+		bytes += b->len;
+		if (n > 0 && (b->is_frame || n == BURST_BATCH)) {
+			burst_packets(o->dp, p, run, n);
+			n = 0;
+		}
+		if (b->is_frame)
+			burst_frame(o->dp, p, b);
+		else
+			run[n++] = b;
 	}
-	b->data = seg->data;
-	b->len = seg->len;
-	b->link = p->link;
-	c->link_sent_packets++;
-	c->link_sent_bytes += seg->len;
-	shared_add(&p->sent_packets, 1);
-	shared_add(&p->sent_bytes, seg->len);
-	io_send(o->dp->io, b);
-}
-
-/* Items first..first+n-1 are one peer's. */
-static void seal_run(struct outbound *o, unsigned first, unsigned n)
-{
-	struct datapath *dp = o->dp;
-	struct peer *p = o->items[first].peer;
-	struct data_key *k = peer_seal_key(p, dp->now_ms);
-	struct data_segment seg[OUTBOUND_BATCH];
-	if (!k) {
-		for (unsigned i = 0; i < n; i++)
-			datapath_drop(dp, DIRECTION_EGRESS, DROP_NO_KEY,
-				      o->items[first + i].buffer);
-		return;
-	}
-	for (unsigned i = 0; i < n; i++) {
-		struct buffer *b = o->items[first + i].buffer;
-		seg[i] = (struct data_segment){.data = b->data, .len = b->len};
-		dp->count.sealed_bytes += b->len;
-	}
-	data_key_seal(k, dp->aead, seg, n);
-	dp->count.sealed_packets += n;
-	dp->count.seal_batches++;
-	p->last_sent_ms = dp->now_ms;
-	for (unsigned i = 0; i < n; i++)
-		send_sealed(o, p, o->items[first + i].buffer, &seg[i]);
-	datapath_check_usage(dp, p, k);
+	if (n > 0)
+		burst_packets(o->dp, p, run, n);
+	return bytes;
 }
 
 void outbound_flush(struct outbound *o)
 {
-	unsigned count = o->count;
-	for (unsigned first = 0, next; first < count; first = next) {
-		for (next = first + 1; next < count; next++)
-			if (o->items[next].peer != o->items[first].peer)
-				break;
-		if (next < count && o->items[next].peer->seal_key)
-			__builtin_prefetch(o->items[next].peer->seal_key->seal_schedule);
-		seal_run(o, first, next - first);
+	uint32_t left = OUTBOUND_TURN_BYTES;
+	struct peer *p;
+	burst_resend(o->dp);
+	while (left > 0 && (p = fair_queue_next(&o->queue, left)) != NULL) {
+		uint32_t bytes = serve(o, p);
+		fair_queue_return(&o->queue, p);
+		left -= bytes < left ? bytes : left;
 	}
-	o->count = 0;
+	fair_queue_keep(&o->queue);
+}
+
+uint64_t outbound_wait_ms(const struct outbound *o)
+{
+	if (!o->queue.first && !o->dp->refused)
+		return UINT64_MAX;
+	return o->is_held_back ? 1 : 0;
+}
+
+void outbound_forget(struct outbound *o, struct peer *p)
+{
+	fair_queue_forget(&o->queue, p);
 }

@@ -5,24 +5,22 @@
 /* Inner packets -> destination -> seal in batch -> datagrams. Thread: the worker. */
 
 #include "workers/datapath.h"
+#include "workers/fair_queue.h"
 
-#define OUTBOUND_BATCH 64
+#define OUTBOUND_TURN_BYTES 524288 /* sealed in a turn; the rest waits, so that others get in */
 
-/* Packets for our own peers, gathered over a turn and sealed together, sorted by peer. */
 struct outbound {
 	struct datapath *dp;
-	unsigned count;
-	struct {
-		struct peer *peer;
-		struct buffer *buffer;
-	} items[OUTBOUND_BATCH];
+	struct fair_queue queue;
+	bool is_held_back; /* all that is left has to wait for its rate */
 };
 
-/* Nothing gathered yet; `dp` outlives it. */
+/* Nothing queued yet; `dp` outlives it. */
 void outbound_init(struct outbound *o, struct datapath *dp);
-/* Packets from our tun queue; all buffers are taken. */
-void outbound_packets(struct outbound *o, struct buffer *const *packets, unsigned n);
-/* An inner packet for whoever has destination `d`: sealed here, or handed to the owner. */
+/* Frames from our tun queue; all buffers are taken. */
+void outbound_frames(struct outbound *o, struct buffer *const *frames, unsigned n);
+/* An inner packet, or a frame, for whoever has destination `d`: queued here, or handed to the
+ * owner. */
 void outbound_route(struct outbound *o, struct destination d, struct buffer *b);
 /* A multicast packet for every client but `except_id` (PEER_ID_NONE: for all): copies for our own
  * peers, one for each other worker. The buffer stays the caller's. */
@@ -31,7 +29,12 @@ void outbound_broadcast(struct outbound *o, uint32_t except_id, const struct buf
 void outbound_handed_over(struct outbound *o, uint32_t peer_id, struct buffer *b);
 /* Seal and send a plaintext of ours (ping, OCC) to a peer. A missing key or buffer is a drop. */
 void outbound_message(struct outbound *o, struct peer *p, const void *text, uint32_t len);
-/* Seal and queue what was gathered. At the end of a turn, and before a peer is removed. */
+/* Seal and queue for sending what the peers' turns allow. At the end of a turn, and before a peer
+ * is removed. */
 void outbound_flush(struct outbound *o);
+/* How long what is left may wait: 0, 1, or UINT64_MAX if nothing is. */
+uint64_t outbound_wait_ms(const struct outbound *o);
+/* A peer goes: drop what is queued for it. */
+void outbound_forget(struct outbound *o, struct peer *p);
 
 #endif

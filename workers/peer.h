@@ -29,9 +29,21 @@ struct peer_setup {
 	uint32_t generation; /* differs from the last holder of the id */
 	bool is_v2;	     /* send P_DATA_V2 (the client knows its peer-id) */
 	struct link_addr link;
-	uint32_t ping_s, ping_restart_s; /* 0: off */
-	uint16_t mss4, mss6;		 /* clamp; 0: off */
-	uint32_t tun_mtu;		 /* largest inner packet sent to it */
+	uint32_t ping_s, ping_restart_s;   /* 0: off */
+	uint16_t mss4, mss6;		   /* clamp; 0: off */
+	uint32_t tun_mtu;		   /* largest inner packet sent to it */
+	uint64_t up_bytes_s, down_bytes_s; /* limits of inner bytes; 0: none */
+	uint32_t burst_bytes;
+};
+
+/* Inner packets that wait to be sealed for a peer, oldest first. */
+struct peer_queue {
+	struct buffer *first, *last; /* by ->next */
+	uint32_t bytes;
+	int32_t deficit;	/* bytes that it may still send in its round */
+	struct peer *next_peer; /* in the ring of peers that have something */
+	bool is_active;		/* in that ring */
+	bool is_kept;		/* left over by an earlier turn */
 };
 
 struct peer {
@@ -48,6 +60,9 @@ struct peer {
 	uint8_t exhausted_key_id;  /* the latest of them, for PEER_FACT_EXHAUSTED */
 	uint64_t float_asked_ms;   /* when a move was last asked for; 0: never */
 	uint64_t silence_said_ms;  /* when silence was last announced */
+	struct peer_queue queue;
+	uint64_t gso_rest_ms; /* until then no bursts of more than gso_max bytes a datagram */
+	uint16_t gso_max;     /* 0: no limit was met */
 	/* Shared: written by the owner, relaxed; read by the acceptor for status and by the
 	 * observer. */
 	_Atomic uint64_t received_bytes, sent_bytes;

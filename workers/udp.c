@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <netdb.h>
+#include <netinet/udp.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -190,13 +191,26 @@ void udp_group_close(struct udp_group *g)
 		close(g->fds[--g->count]);
 }
 
-/* A zeroed control message of `mh`, the only one. Returns where its content goes. */
+bool udp_group_merge(const struct udp_group *g)
+{
+	bool is_set = g->count > 0;
+	for (unsigned i = 0; i < g->count; i++)
+		is_set = set_int(g->fds[i], IPPROTO_UDP, UDP_GRO, 1) == 0 && is_set;
+	return is_set;
+}
+
+static_assert(CMSG_SPACE(sizeof(struct in6_pktinfo)) + CMSG_SPACE(sizeof(int)) <= UDP_CONTROL_LEN,
+	      "room");
+static_assert(CMSG_SPACE(sizeof(struct in_pktinfo)) + CMSG_SPACE(sizeof(int)) <= UDP_CONTROL_LEN,
+	      "room");
+
+/* One more control message of `mh`. Returns where its content goes. */
 static void *control_message(struct msghdr *mh, void *control, int level, int type, size_t len)
 {
-	memset(control, 0, UDP_CONTROL_LEN);
+	struct cmsghdr *c = (void *)((uint8_t *)control + mh->msg_controllen);
+	memset(c, 0, CMSG_SPACE(len));
 	mh->msg_control = control;
-	mh->msg_controllen = CMSG_SPACE(len);
-	struct cmsghdr *c = CMSG_FIRSTHDR(mh);
+	mh->msg_controllen += CMSG_SPACE(len);
 	c->cmsg_level = level;
 	c->cmsg_type = type;
 	c->cmsg_len = CMSG_LEN(len);
@@ -207,9 +221,6 @@ static void *control_message(struct msghdr *mh, void *control, int level, int ty
  * without its interface. */
 static void put_local(struct msghdr *mh, const struct link_addr *l, void *control)
 {
-	static_assert(CMSG_SPACE(sizeof(struct in6_pktinfo)) <= UDP_CONTROL_LEN, "room");
-	static_assert(CMSG_SPACE(sizeof(struct in_pktinfo)) <= UDP_CONTROL_LEN, "room");
-
 	if (l->remote.sa.sa_family == AF_INET) {
 		struct in_pktinfo info = {.ipi_ifindex = 0};
 		memcpy(&info.ipi_spec_dst, &l->local.s6_addr[12], 4);
@@ -231,6 +242,12 @@ void udp_msg_to(struct msghdr *mh, struct link_addr *l, bool has_pktinfo, void *
 	mh->msg_flags = 0;
 	if (has_pktinfo && !IN6_IS_ADDR_UNSPECIFIED(&l->local))
 		put_local(mh, l, control);
+}
+
+void udp_msg_segment(struct msghdr *mh, void *control, uint16_t gso_size)
+{
+	memcpy(control_message(mh, control, IPPROTO_UDP, UDP_SEGMENT, sizeof(gso_size)), &gso_size,
+	       sizeof(gso_size));
 }
 
 static void take_local4(const struct cmsghdr *c, struct link_addr *l)
@@ -264,8 +281,21 @@ static void take_local(const struct cmsghdr *c, struct link_addr *l)
 		take_local6(c, l);
 }
 
-void udp_msg_from(const struct msghdr *mh, struct link_addr *l)
+/* The kernel says how long each datagram is, as an int. */
+static uint16_t take_gso_size(const struct cmsghdr *c)
 {
+	int size;
+
+	if (c->cmsg_level != IPPROTO_UDP || c->cmsg_type != UDP_GRO ||
+	    c->cmsg_len < CMSG_LEN(sizeof(size)))
+		return 0;
+	memcpy(&size, CMSG_DATA(c), sizeof(size));
+	return size > 0 && size <= UINT16_MAX ? (uint16_t)size : 0;
+}
+
+uint16_t udp_msg_from(const struct msghdr *mh, struct link_addr *l)
+{
+	uint16_t gso_size = 0;
 	struct msghdr copy = *mh; /* CMSG_NXTHDR takes no const */
 	size_t len = mh->msg_namelen < sizeof(l->remote) ? mh->msg_namelen : sizeof(l->remote);
 
@@ -273,8 +303,11 @@ void udp_msg_from(const struct msghdr *mh, struct link_addr *l)
 	memcpy(&l->remote, mh->msg_name, len);
 	memset(&l->local, 0, sizeof(l->local));
 	l->local_ifindex = 0;
-	for (struct cmsghdr *c = CMSG_FIRSTHDR(&copy); c; c = CMSG_NXTHDR(&copy, c))
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(&copy); c; c = CMSG_NXTHDR(&copy, c)) {
 		take_local(c, l);
+		gso_size = gso_size ? gso_size : take_gso_size(c);
+	}
+	return gso_size;
 }
 
 int udp_send(int fd, const struct link_addr *l, bool has_pktinfo, const void *data, size_t len)

@@ -26,8 +26,9 @@
 #define LISTENERS_MAX	16
 #define NOTE_LEN	128
 #define NAME_LEN	48
-#define JOIN_MS		1   /* how often a thread that ends is looked after */
-#define DATAGRAM_EXTRA	128 /* largest header, tag and padding around an inner packet */
+#define JOIN_MS		1 /* how often a thread that ends is looked after */
+#define LARGE_MIN	16
+#define SMALL_MIN	64
 
 struct worker {
 	const struct worker_shared *shared;
@@ -92,20 +93,16 @@ void worker_free(struct worker *w)
 {
 	if (!w)
 		return;
-	buffer_pool_free(w->dp.pool);
+	buffer_pool_free(w->dp.large);
+	buffer_pool_free(w->dp.small);
 	sem_destroy(&w->started);
 	free(w);
 }
 
-/* A buffer that left through a socket or the tun queue. */
-static void done(void *ctx, struct buffer *b, bool is_tun, int result)
+static void done(void *ctx, struct buffer *chain, bool is_tun, int result)
 {
 	struct worker *w = ctx;
-	if (result == 0)
-		datapath_release(&w->dp, b);
-	else
-		datapath_drop(&w->dp, is_tun ? DIRECTION_INGRESS : DIRECTION_EGRESS,
-			      is_tun ? DROP_TUN_WRITE : DROP_LINK_SEND, b);
+	datapath_done(&w->dp, chain, is_tun, result);
 }
 
 static int make_io(struct worker *w)
@@ -119,7 +116,8 @@ static int make_io(struct worker *w)
 		.socket_count = w->shared->group_count,
 		.tun_fd = w->tun_fd,
 		.wake_fd = mailbox_fd(w->shared->mailboxes, w->index),
-		.pool = w->dp.pool,
+		.pool = w->dp.large,
+		.busy_poll_us = c->busy_poll_us,
 		.done = done,
 		.ctx = w,
 	};
@@ -129,20 +127,24 @@ static int make_io(struct worker *w)
 	return rc;
 }
 
-/* Small buffers unless the tunnel's packets do not fit. Never fewer than two full batches of each
- * kind, whatever the budget. */
-static int make_pool(struct worker *w)
+/* Buffers of `share` bytes of the budget; never fewer than `least`, whatever it is. */
+static int pool_new(struct worker *w, uint64_t share, uint32_t least, uint32_t storage,
+		    struct buffer_pool **out)
 {
-	const struct config *c = w->shared->config;
-	bool is_small =
-		c->tun_mtu + DATAGRAM_EXTRA + BUFFER_HEADROOM + BUFFER_TAILROOM <= BUFFER_SMALL;
-	uint32_t storage = is_small ? BUFFER_SMALL : BUFFER_LARGE;
-	uint64_t count = c->worker_memory / storage;
-	if (count < (uint64_t)4 * IO_BATCH)
-		count = (uint64_t)4 * IO_BATCH;
+	uint64_t count = share / storage;
+	if (count < least)
+		count = least;
 	if (count > UINT16_MAX)
 		count = UINT16_MAX;
-	return buffer_pool_new((uint16_t)w->index, (uint32_t)count, storage, &w->dp.pool);
+	return buffer_pool_new((uint16_t)w->index, (uint32_t)count, storage, out);
+}
+
+/* Most of the budget is for what comes in, which may be super-packets. */
+static int make_pools(struct worker *w)
+{
+	uint64_t budget = w->shared->config->worker_memory;
+	int rc = pool_new(w, budget / 8 * 7, LARGE_MIN, BUFFER_LARGE, &w->dp.large);
+	return rc ? rc : pool_new(w, budget / 8, SMALL_MIN, BUFFER_SMALL, &w->dp.small);
 }
 
 static int make_keys(struct worker *w)
@@ -185,6 +187,8 @@ static void init_datapath(struct worker *w)
 	dp->reneg_bytes = c->reneg_bytes;
 	dp->reneg_pkts = c->reneg_pkts;
 	dp->occ_reply = w->shared->occ_reply;
+	dp->tun_offloads = w->shared->tun_offloads;
+	dp->has_gso = (c->offloads & OFFLOAD_UDP_GSO) && !(c->disabled_features & FEATURE_UDP_GSO);
 	timers_init(&dp->timers, dp->now_ms);
 	outbound_init(&w->out, dp);
 	inbound_init(&w->in, dp, &w->out);
@@ -197,7 +201,7 @@ static int set_up(struct worker *w)
 		const char *what;
 		int (*make)(struct worker *w);
 	} steps[] = {
-		{"packet buffers (lower worker-memory)", make_pool},
+		{"packet buffers (lower worker-memory)", make_pools},
 		{"key slab (lower max-clients)", make_keys},
 		{"peer table (lower max-clients)", make_peers},
 		{"AEAD engine (set aead-engine auto)", make_aead},
@@ -227,7 +231,8 @@ static void tear_down(struct worker *w)
 	aead_free(dp->aead);
 	peer_table_free(dp->peers);
 	key_slab_free(dp->keys);
-	/* The pool stays until worker_free: other threads may still hold buffers of it. */
+	datapath_release_chain(dp, dp->refused);
+	/* The pools stay until worker_free: other threads may still hold buffers of them. */
 }
 
 /* Busy is the thread's own CPU time: what a wait submits is work, though it looks like waiting.
@@ -255,7 +260,7 @@ static void publish(struct worker *w)
 	c->drops[DIRECTION_INGRESS][DROP_MTU] = io->truncated;
 	count_time(w);
 	c->peers = peer_table_count(w->dp.peers);
-	c->buffers_free = buffer_pool_free_count(w->dp.pool);
+	c->buffers_free = buffer_pool_free_count(w->dp.large) + buffer_pool_free_count(w->dp.small);
 	c->timers_armed = w->dp.timers.armed;
 	counters_publish(c, &w->published);
 	w->published_ns = w->now_ns;
@@ -272,6 +277,9 @@ static uint64_t sleep_ms(const struct worker *w)
 					    : 0;
 	if (w->is_unpublished && ms > PUBLISH_NS / 1000000)
 		ms = PUBLISH_NS / 1000000;
+	uint64_t left = outbound_wait_ms(&w->out);
+	if (left < ms)
+		ms = left;
 	return w->is_owing && ms > 1 ? 1 : ms;
 }
 
@@ -306,7 +314,7 @@ static int turn(struct worker *w)
 	unsigned messages = orders_receive(&w->orders);
 	inbound_datagrams(&w->in, batch.datagrams, batch.datagram_count);
 	inbound_flush(&w->in);
-	outbound_packets(&w->out, batch.packets, batch.packet_count);
+	outbound_frames(&w->out, batch.packets, batch.packet_count);
 	keepalive_expire(&w->dp, &w->out);
 	outbound_flush(&w->out);
 	route_reader_end(w->dp.routes);

@@ -26,6 +26,7 @@ struct worker_shared {
 	unsigned group_count;
 	unsigned worker_count;
 	uint32_t peer_id_limit; /* ids given out are below it */
+	uint32_t tun_offloads;	/* enum tun_offload that the device took */
 	struct view occ_reply;	/* whole plaintext that answers an OCC request; empty: none */
 };
 

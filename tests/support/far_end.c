@@ -13,6 +13,8 @@
 
 #include "tests/support/far_end.h"
 
+#include "tun/segment.h"
+
 int udp_socket(void)
 {
 	struct sockaddr_in any = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -37,6 +39,27 @@ size_t receive(int fd, uint8_t *out, size_t cap, int timeout_ms)
 		return 0;
 	ssize_t n = recv(fd, out, cap, 0);
 	return n > 0 ? (size_t)n : 0;
+}
+
+void send_frame(int fd, const void *packet, size_t len)
+{
+	uint8_t frame[VIRTIO_LEN + 2048] = {0};
+	assert_true(len <= sizeof(frame) - VIRTIO_LEN);
+	memcpy(frame + VIRTIO_LEN, packet, len);
+	assert_int_equal(send(fd, frame, VIRTIO_LEN + len, 0), VIRTIO_LEN + len);
+}
+
+size_t receive_frame(int fd, uint8_t *out, size_t cap, int timeout_ms)
+{
+	static const uint8_t none[VIRTIO_LEN];
+	uint8_t frame[VIRTIO_LEN + 2048];
+	size_t n = receive(fd, frame, sizeof(frame), timeout_ms);
+	if (n < VIRTIO_LEN)
+		return 0;
+	assert_memory_equal(frame, none, VIRTIO_LEN);
+	assert_true(n - VIRTIO_LEN <= cap);
+	memcpy(out, frame + VIRTIO_LEN, n - VIRTIO_LEN);
+	return n - VIRTIO_LEN;
 }
 
 struct ip_addr virtual_of(uint32_t peer_id)

@@ -26,6 +26,10 @@ int udp_socket(void);
 struct link_addr address_of(int fd);
 /* One datagram or packet within timeout_ms; its length, 0 if none came. */
 size_t receive(int fd, uint8_t *out, size_t cap, int timeout_ms);
+/* A packet as the tun queue has it, with an empty virtio header in front, which `receive_frame`
+ * takes off again. The kernel's end of the queue is `fd`. */
+void send_frame(int fd, const void *packet, size_t len);
+size_t receive_frame(int fd, uint8_t *out, size_t cap, int timeout_ms);
 
 /* The inner address of the client with this peer-id, 10.8.0.0 + peer_id. */
 struct ip_addr virtual_of(uint32_t peer_id);

@@ -193,7 +193,7 @@ static void orders_settles_the_packets_of_a_turn_before_a_peer_goes(void **state
 	tell_peer(o, MESSAGE_PEER_REMOVE, p);
 	own_worker_turn(o);
 	own_worker_turn_until(o, o->tun);
-	assert_int_equal(receive(o->tun, got, sizeof(got), 0), INNER_LEN);
+	assert_int_equal(receive_frame(o->tun, got, sizeof(got), 0), INNER_LEN);
 	assert_int_equal(got[INNER_LEN - 1], 9);
 	assert_ptr_equal(own_worker_answer(o, 0).peer, p);
 	peer_free(p);
@@ -309,17 +309,17 @@ static void orders_drops_what_the_owner_has_no_room_for(void **state)
 {
 	struct own_worker *o = *state;
 	struct peer *p = own_worker_peer(o, OTHER_ID, 1);
-	uint32_t held = buffer_pool_free_count(o->dp->pool);
+	uint32_t held = buffer_pool_free_count(o->dp->large);
 	uint8_t packet[INNER_LEN];
 	own_worker_fill_ring(o, 2);
 	inner_packet(packet, 77, OTHER_ID, 1);
 	assert_int_equal(slot_table_owner(&o->slots, OTHER_ID), 2);
-	assert_int_equal(write(o->tun, packet, sizeof(packet)), sizeof(packet));
+	send_frame(o->tun, packet, sizeof(packet));
 	for (unsigned i = 0; i < 10 && own_worker_drops(o, DROP_HANDOFF_FULL) == 0; i++)
 		own_worker_turn(o);
 	assert_int_equal(own_worker_drops(o, DROP_HANDOFF_FULL), 1);
 	assert_int_equal(o->dp->count.handoff_full, 1);
-	assert_true(buffer_pool_free_count(o->dp->pool) + IO_BATCH >= held);
+	assert_true(buffer_pool_free_count(o->dp->large) + IO_BATCH >= held);
 	peer_free(p);
 }
 
@@ -376,7 +376,7 @@ static void orders_tells_of_each_exhausted_key_once(void **state)
 		assert_int_equal(
 			sendto(o->client, room, n, 0, &to.remote.sa, endpoint_len(&to.remote)), n);
 		own_worker_turn_until(o, o->tun);
-		assert_int_equal(receive(o->tun, got, sizeof(got), 0), INNER_LEN);
+		assert_int_equal(receive_frame(o->tun, got, sizeof(got), 0), INNER_LEN);
 	}
 	assert_int_equal(own_worker_take_all(o, 0, MESSAGE_KEY_EXHAUSTED), 2);
 	free(second);

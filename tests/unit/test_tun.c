@@ -18,6 +18,8 @@
 
 #include "tests/support/netns.h"
 #include "tests/support/process.h"
+#include "tun/coalesce.h"
+#include "tun/segment.h"
 #include "tun/tun.h"
 
 static void opens_as_many_queues_as_asked(void **state)
@@ -63,13 +65,14 @@ static void plain_tun_takes_first_free_number(void **state)
 	tun_close(&c);
 }
 
-/* No header in front, what one queue writes the kernel routes, and its packets come to a queue. */
-static void packets_pass_both_ways_bare(void **state)
+/* An empty virtio header in front: what one queue writes the kernel routes, and its packets come to
+ * a queue. */
+static void packets_pass_both_ways_behind_a_header(void **state)
 {
 	(void)state;
 	struct tun t;
 	char why[256];
-	uint8_t packet[2048];
+	uint8_t frame[2048], *packet = frame + VIRTIO_LEN;
 	struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(9)};
 
 	assert_int_equal(tun_open("vpn9", 2, &t, why, sizeof(why)), 0);
@@ -83,27 +86,45 @@ static void packets_pass_both_ways_bare(void **state)
 		struct pollfd ready[2] = {{.fd = t.fds[0], .events = POLLIN},
 					  {.fd = t.fds[1], .events = POLLIN}};
 		assert_true(poll(ready, 2, 2000) > 0);
-		len = read(t.fds[ready[0].revents ? 0 : 1], packet, sizeof(packet));
+		len = read(t.fds[ready[0].revents ? 0 : 1], frame, sizeof(frame));
 	} while (len > 0 && packet[0] != 0x45);
-	assert_int_equal(len, 20 + 8 + 5);
+	assert_int_equal(len, VIRTIO_LEN + 20 + 8 + 5);
 	assert_memory_equal(packet + 28, "hello", 5);
 
 	/* Sent back with addresses and ports exchanged: sums stay right. */
-	uint8_t answer[33];
+	uint8_t answer_frame[VIRTIO_LEN + 33] = {0}, *answer = answer_frame + VIRTIO_LEN;
 	struct sockaddr_in name;
 	socklen_t name_len = sizeof(name);
-	memcpy(answer, packet, sizeof(answer));
+	memcpy(answer, packet, 33);
 	memcpy(answer + 12, packet + 16, 4);
 	memcpy(answer + 16, packet + 12, 4);
 	memcpy(answer + 20, packet + 22, 2);
 	memcpy(answer + 22, packet + 20, 2);
-	assert_int_equal(write(t.fds[1], answer, sizeof(answer)), sizeof(answer));
+	assert_int_equal(write(t.fds[1], answer_frame, sizeof(answer_frame)), sizeof(answer_frame));
 	struct pollfd heard = {.fd = fd, .events = POLLIN};
 	assert_int_equal(poll(&heard, 1, 2000), 1);
-	assert_int_equal(
-		recvfrom(fd, packet, sizeof(packet), 0, (struct sockaddr *)&name, &name_len), 5);
+	assert_int_equal(recvfrom(fd, frame, sizeof(frame), 0, (struct sockaddr *)&name, &name_len),
+			 5);
 	assert_int_equal(name.sin_addr.s_addr, to.sin_addr.s_addr);
 	close(fd);
+	tun_close(&t);
+}
+
+static void offloads_are_those_wanted(void **state)
+{
+	(void)state;
+	const uint32_t tcp = TUN_OFFLOAD_TCP4 | TUN_OFFLOAD_TCP6;
+	struct tun t;
+	char why[256];
+
+	assert_int_equal(tun_open("vpn8", 2, &t, why, sizeof(why)), 0);
+	assert_int_equal(t.offloads, 0);
+	tun_set_offloads(&t, true, false);
+	assert_int_equal(t.offloads & (tcp | TUN_OFFLOAD_UDP), tcp);
+	tun_set_offloads(&t, false, true);
+	assert_int_equal(t.offloads & tcp, 0);
+	tun_set_offloads(&t, false, false);
+	assert_int_equal(t.offloads, 0);
 	tun_close(&t);
 }
 
@@ -245,7 +266,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(opens_as_many_queues_as_asked),
 		cmocka_unit_test(plain_tun_takes_first_free_number),
-		cmocka_unit_test(packets_pass_both_ways_bare),
+		cmocka_unit_test(packets_pass_both_ways_behind_a_header),
+		cmocka_unit_test(offloads_are_those_wanted),
 		cmocka_unit_test(device_made_beforehand_is_used_and_left),
 		cmocka_unit_test(what_stands_in_the_way_is_explained),
 		cmocka_unit_test(device_of_a_running_process_is_not_shared),

@@ -254,11 +254,11 @@ static void worker_opens_for_the_tun_and_seals_for_the_peer(void **state)
 
 	inner_packet(packet, PEER_A, 77, 1);
 	send_sealed(b, b->client, 1, k, packet, sizeof(packet));
-	assert_int_equal(receive(b->tun[0], got, sizeof(got), DEADLINE_MS), sizeof(packet));
+	assert_int_equal(receive_frame(b->tun[0], got, sizeof(got), DEADLINE_MS), sizeof(packet));
 	assert_memory_equal(got, packet, sizeof(packet));
 
 	inner_packet(packet, 77, PEER_A, 2);
-	assert_int_equal(send(b->tun[0], packet, sizeof(packet), 0), sizeof(packet));
+	send_frame(b->tun[0], packet, sizeof(packet));
 	size_t n = receive(b->client, got, sizeof(got), DEADLINE_MS);
 	struct data_segment s = {.data = got, .len = (uint32_t)n};
 	data_key_open(&k->key, b->aead, &s, 1, 1);
@@ -279,10 +279,10 @@ static void worker_hands_over_what_another_owns(void **state)
 
 	inner_packet(packet, PEER_A, 77, 1);
 	send_sealed(b, b->client, 2, k, packet, sizeof(packet)); /* lands at the wrong worker */
-	assert_int_equal(receive(b->tun[0], got, sizeof(got), DEADLINE_MS), sizeof(packet));
+	assert_int_equal(receive_frame(b->tun[0], got, sizeof(got), DEADLINE_MS), sizeof(packet));
 
 	inner_packet(packet, 77, PEER_A, 2);
-	assert_int_equal(send(b->tun[1], packet, sizeof(packet), 0), sizeof(packet));
+	send_frame(b->tun[1], packet, sizeof(packet));
 	assert_true(receive(b->client, got, sizeof(got), DEADLINE_MS) > sizeof(packet));
 	free_key(b->aead, k);
 	remove_peer(b, p);
@@ -332,10 +332,10 @@ static void worker_copies_multicast_to_every_other_client(void **state)
 	data_key_open(&kb->key, b->aead, &s, 1, 1);
 	assert_int_equal(s.drop, DROP_NONE);
 	assert_memory_equal(s.data, packet, sizeof(packet));
-	assert_int_equal(receive(b->tun[0], got, sizeof(got), DEADLINE_MS), sizeof(packet));
+	assert_int_equal(receive_frame(b->tun[0], got, sizeof(got), DEADLINE_MS), sizeof(packet));
 	assert_int_equal(receive(b->client, got, sizeof(got), 100), 0); /* nothing to its sender */
 
-	assert_int_equal(send(b->tun[1], packet, sizeof(packet), 0), sizeof(packet));
+	send_frame(b->tun[1], packet, sizeof(packet));
 	assert_true(receive(b->client, got, sizeof(got), DEADLINE_MS) >
 		    0); /* from inside: to both */
 	assert_true(receive(b->client, got, sizeof(got), DEADLINE_MS) > 0);
@@ -366,7 +366,7 @@ static void worker_counts_and_drops_what_is_wrong(void **state)
 	send_to(b, b->client, 1, room, n);
 	send_to(b, b->client, 1, room, n); /* a second copy */
 	expect_drop(b, 0, DROP_REPLAY_DUPLICATE, 1);
-	assert_int_equal(receive(b->tun[0], got, sizeof(got), DEADLINE_MS), sizeof(packet));
+	assert_int_equal(receive_frame(b->tun[0], got, sizeof(got), DEADLINE_MS), sizeof(packet));
 
 	room[0] = packet_first_byte(OPCODE_DATA_V2, 3);
 	send_to(b, b->client, 1, room, n);
@@ -379,7 +379,7 @@ static void worker_counts_and_drops_what_is_wrong(void **state)
 	room[0] = 0xff;
 	send_to(b, b->client, 1, room, n);
 	expect_drop(b, 0, DROP_BAD_OPCODE, 1);
-	assert_int_equal(receive(b->tun[0], got, sizeof(got), 0), 0);
+	assert_int_equal(receive_frame(b->tun[0], got, sizeof(got), 0), 0);
 	free_key(b->aead, k);
 	remove_peer(b, p);
 }
@@ -415,7 +415,7 @@ static void worker_finds_a_peer_without_peer_id_by_address(void **state)
 	assert_int_equal(k->key.head_len, 1);
 	inner_packet(packet, PEER_A, 77, 1);
 	send_sealed(b, b->client, 1, k, packet, sizeof(packet));
-	assert_int_equal(receive(b->tun[0], got, sizeof(got), DEADLINE_MS), sizeof(packet));
+	assert_int_equal(receive_frame(b->tun[0], got, sizeof(got), DEADLINE_MS), sizeof(packet));
 	free_key(b->aead, k);
 	remove_peer(b, p);
 }
@@ -436,17 +436,17 @@ static void worker_asks_before_a_peer_moves(void **state)
 	assert_int_equal(m.peer_id, PEER_A);
 	struct link_addr from = address_of(elsewhere);
 	assert_true(endpoint_equal(&m.buffer->link.remote, &from.remote));
-	assert_int_equal(receive(b->tun[0], got, sizeof(got), DEADLINE_MS), sizeof(packet));
+	assert_int_equal(receive_frame(b->tun[0], got, sizeof(got), DEADLINE_MS), sizeof(packet));
 
 	inner_packet(packet, 77, PEER_A, 2);
-	assert_int_equal(send(b->tun[0], packet, sizeof(packet), 0), sizeof(packet));
+	send_frame(b->tun[0], packet, sizeof(packet));
 	assert_true(receive(b->client, got, sizeof(got), DEADLINE_MS) > 0); /* not moved yet */
 	send_message(
 		b, 1,
 		(struct message){.kind = MESSAGE_PEER_MOVE, .peer_id = PEER_A, .buffer = m.buffer});
 	bool has_moved = false;
 	for (int i = 0; i < 100 && !has_moved; i++) {
-		assert_int_equal(send(b->tun[0], packet, sizeof(packet), 0), sizeof(packet));
+		send_frame(b->tun[0], packet, sizeof(packet));
 		has_moved = receive(elsewhere, got, sizeof(got), 50) > 0;
 	}
 	assert_true(has_moved);
@@ -505,7 +505,8 @@ static void worker_takes_both_keys_while_they_overlap(void **state)
 	inner_packet(packet, PEER_A, 77, 1);
 	for (unsigned i = 0; i < 4; i++) {
 		send_sealed(b, b->client, 1, k[i & 1], packet, sizeof(packet));
-		assert_int_equal(receive(b->tun[0], got, sizeof(got), DEADLINE_MS), sizeof(packet));
+		assert_int_equal(receive_frame(b->tun[0], got, sizeof(got), DEADLINE_MS),
+				 sizeof(packet));
 	}
 	send_message(b, 1,
 		     (struct message){.kind = MESSAGE_KEY_RETIRE, .peer_id = PEER_A, .arg = 0});
@@ -514,7 +515,7 @@ static void worker_takes_both_keys_while_they_overlap(void **state)
 	send_sealed(b, b->client, 1, k[0], packet, sizeof(packet));
 	expect_drop(b, 0, DROP_NO_KEY, 1);
 	send_sealed(b, b->client, 1, k[1], packet, sizeof(packet));
-	assert_int_equal(receive(b->tun[0], got, sizeof(got), DEADLINE_MS), sizeof(packet));
+	assert_int_equal(receive_frame(b->tun[0], got, sizeof(got), DEADLINE_MS), sizeof(packet));
 	free_key(b->aead, k[0]);
 	free_key(b->aead, k[1]);
 	remove_peer(b, p);
@@ -528,7 +529,7 @@ static void worker_keeps_traffic_from_a_later_holder_of_the_address(void **state
 	install_key(b, PEER_A, &b->material[0]);
 	add_route(b, PEER_A, 2); /* the address now belongs to the next holder of that peer-id */
 	inner_packet(packet, 77, PEER_A, 2);
-	assert_int_equal(send(b->tun[0], packet, sizeof(packet), 0), sizeof(packet));
+	send_frame(b->tun[0], packet, sizeof(packet));
 	assert_int_equal(receive(b->client, got, sizeof(got), 200), 0);
 	add_route(b, PEER_A, 1);
 	remove_peer(b, p);
