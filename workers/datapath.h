@@ -24,7 +24,7 @@
 struct datapath {
 	unsigned index; /* thread index of this worker, 1..N */
 	unsigned worker_count;
-	uint64_t now_ms;
+	uint64_t now_ms, now_ns; /* CLOCK_BOOTTIME, read once a turn */
 	struct counters count;
 	struct aead *aead;
 	struct io *io;
@@ -42,6 +42,7 @@ struct datapath {
 	bool has_gso;		/* UDP_SEGMENT may be used */
 	struct buffer *refused; /* chains that could not be sent as bursts, to be sent singly */
 	bool is_client_to_client;
+	struct client_rate rate;	  /* of each peer */
 	uint64_t reneg_bytes, reneg_pkts; /* 0: off */
 	struct view occ_reply;
 };

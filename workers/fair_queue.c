@@ -115,7 +115,10 @@ struct peer *fair_queue_next(struct fair_queue *q, uint32_t all)
 	if (!q->first)
 		return NULL;
 	struct peer *p = ring_pop(q);
-	p->queue.deficit = q->first ? p->queue.deficit + FAIR_QUANTUM : (int32_t)all;
+	int32_t share = q->first ? FAIR_QUANTUM : (int32_t)all;
+	p->queue.deficit += share;
+	if (p->queue.deficit > share)
+		p->queue.deficit = share;
 	if (q->first && q->first->seal_key)
 		__builtin_prefetch(q->first->seal_key->seal_schedule);
 	return p;
@@ -123,9 +126,12 @@ struct peer *fair_queue_next(struct fair_queue *q, uint32_t all)
 
 struct buffer *fair_queue_take(struct fair_queue *q, struct peer *p)
 {
-	(void)q;
 	struct peer_queue *pq = &p->queue;
+	pq->is_held = false;
 	if (!pq->first || pq->deficit <= 0)
+		return NULL;
+	pq->is_held = !bucket_take(&p->down, pq->first->len, q->dp->now_ns);
+	if (pq->is_held)
 		return NULL;
 	pq->deficit -= (int32_t)pq->first->len;
 	return pop(pq);

@@ -27,7 +27,8 @@ void fair_queue_add(struct fair_queue *q, struct peer *p, struct buffer *b);
  * waits. A peer that is alone may send `all` bytes. Its key is prefetched while another is served.
  */
 struct peer *fair_queue_next(struct fair_queue *q, uint32_t all);
-/* The oldest packet of the peer that fair_queue_next gave, while its deficit lasts; else NULL. */
+/* The oldest packet of the peer that fair_queue_next gave, while its deficit and its rate allow it
+ * (if not the latter, queue.is_held says so); else NULL. */
 struct buffer *fair_queue_take(struct fair_queue *q, struct peer *p);
 /* The peer was served: back on the ring if something is left. */
 void fair_queue_return(struct fair_queue *q, struct peer *p);

@@ -255,6 +255,8 @@ static void write_packets(struct inbound *in)
 static void pass_packet(struct inbound *in, struct peer *p, struct buffer *b)
 {
 	enum drop why = check_source(in, p, b);
+	if (why == DROP_NONE && !bucket_take(&p->up, b->len, in->dp->now_ns))
+		why = DROP_RATE_LIMITED;
 	if (why != DROP_NONE) {
 		drop(in, why, b);
 		return;

@@ -51,6 +51,9 @@ static void settle(struct orders *o)
 
 static void peer_add(struct orders *o, struct peer *p)
 {
+	const struct client_rate *r = &o->dp->rate;
+	bucket_init(&p->up, r->up_bytes_s, r->burst_bytes, o->dp->now_ns);
+	bucket_init(&p->down, r->down_bytes_s, r->burst_bytes, o->dp->now_ns);
 	if (peer_table_add(o->dp->peers, p) == 0) {
 		keepalive_start(o->dp, p);
 		return;

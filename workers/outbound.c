@@ -189,16 +189,21 @@ static uint32_t serve(struct outbound *o, struct peer *p)
 	return bytes;
 }
 
+/* Until the turn's share is sealed, nobody waits, or each that waits is held back by its rate. */
 void outbound_flush(struct outbound *o)
 {
 	uint32_t left = OUTBOUND_TURN_BYTES;
+	unsigned held = 0;
 	struct peer *p;
 	burst_resend(o->dp);
-	while (left > 0 && (p = fair_queue_next(&o->queue, left)) != NULL) {
+	while (left > 0 && held <= o->queue.peer_count &&
+	       (p = fair_queue_next(&o->queue, left)) != NULL) {
 		uint32_t bytes = serve(o, p);
+		held = p->queue.is_held && bytes == 0 ? held + 1 : 0;
 		fair_queue_return(&o->queue, p);
 		left -= bytes < left ? bytes : left;
 	}
+	o->is_held_back = held > o->queue.peer_count;
 	fair_queue_keep(&o->queue);
 }
 

@@ -12,6 +12,7 @@
 
 #include "config/addr.h"
 #include "crypto/data_key.h"
+#include "workers/bucket.h"
 #include "workers/timers.h"
 
 #define PEER_KEYS 8 /* by key-id */
@@ -29,11 +30,9 @@ struct peer_setup {
 	uint32_t generation; /* differs from the last holder of the id */
 	bool is_v2;	     /* send P_DATA_V2 (the client knows its peer-id) */
 	struct link_addr link;
-	uint32_t ping_s, ping_restart_s;   /* 0: off */
-	uint16_t mss4, mss6;		   /* clamp; 0: off */
-	uint32_t tun_mtu;		   /* largest inner packet sent to it */
-	uint64_t up_bytes_s, down_bytes_s; /* limits of inner bytes; 0: none */
-	uint32_t burst_bytes;
+	uint32_t ping_s, ping_restart_s; /* 0: off */
+	uint16_t mss4, mss6;		 /* clamp; 0: off */
+	uint32_t tun_mtu;		 /* largest inner packet sent to it */
 };
 
 /* Inner packets that wait to be sealed for a peer, oldest first. */
@@ -44,6 +43,7 @@ struct peer_queue {
 	struct peer *next_peer; /* in the ring of peers that have something */
 	bool is_active;		/* in that ring */
 	bool is_kept;		/* left over by an earlier turn */
+	bool is_held;		/* its rate does not allow the next packet yet */
 };
 
 struct peer {
@@ -61,8 +61,9 @@ struct peer {
 	uint64_t float_asked_ms;   /* when a move was last asked for; 0: never */
 	uint64_t silence_said_ms;  /* when silence was last announced */
 	struct peer_queue queue;
-	uint64_t gso_rest_ms; /* until then no bursts of more than gso_max bytes a datagram */
-	uint16_t gso_max;     /* 0: no limit was met */
+	struct bucket up, down; /* rates of inner bytes, full when the peer was added */
+	uint64_t gso_rest_ms;	/* until then no bursts of more than gso_max bytes a datagram */
+	uint16_t gso_max;	/* 0: no limit was met */
 	/* Shared: written by the owner, relaxed; read by the acceptor for status and by the
 	 * observer. */
 	_Atomic uint64_t received_bytes, sent_bytes;

@@ -178,12 +178,14 @@ static void init_datapath(struct worker *w)
 	const struct config *c = w->shared->config;
 	struct datapath *dp = &w->dp;
 	w->started_ns = w->now_ns = clock_ns(CLOCK_BOOTTIME);
+	dp->now_ns = w->now_ns;
 	dp->now_ms = w->now_ns / 1000000;
 	dp->index = w->index;
 	dp->worker_count = w->shared->worker_count;
 	dp->slots = w->shared->slots;
 	dp->mailboxes = w->shared->mailboxes;
 	dp->is_client_to_client = c->is_client_to_client;
+	dp->rate = c->client_rate;
 	dp->reneg_bytes = c->reneg_bytes;
 	dp->reneg_pkts = c->reneg_pkts;
 	dp->occ_reply = w->shared->occ_reply;
@@ -290,6 +292,7 @@ static int wait_for_work(struct worker *w, struct io_batch *batch)
 		timeout = 0;
 	int rc = io_wait(w->dp.io, timeout, batch);
 	w->now_ns = clock_ns(CLOCK_BOOTTIME);
+	w->dp.now_ns = w->now_ns;
 	w->dp.now_ms = w->now_ns / 1000000;
 	mailbox_awake(w->dp.mailboxes, w->index);
 	return rc;
