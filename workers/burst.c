@@ -27,10 +27,13 @@ static void count_sent(struct datapath *dp, struct peer *p, uint64_t datagrams, 
 	shared_add(&p->sent_bytes, bytes);
 }
 
-static void send_chain(struct datapath *dp, struct peer *p, struct buffer *chain, uint16_t gso_size)
+/* A chain of `n` datagrams of `size` bytes, but for the last. */
+static void send_chain(struct datapath *dp, struct peer *p, struct buffer *chain, uint32_t size,
+		       unsigned n)
 {
 	chain->link = p->link;
-	chain->gso_size = gso_size;
+	chain->gso_size = n > 1 ? (uint16_t)size : 0;
+	dp->count.udp_gso_segments += n > 1 ? n : 0;
 	dp->count.link_sent_bursts++;
 	io_send(dp->io, chain);
 }
@@ -51,7 +54,7 @@ static void send_packets(struct datapath *dp, struct peer *p, struct buffer **b,
 			b[next - 1]->next = b[next];
 		}
 		b[next - 1]->next = NULL;
-		send_chain(dp, p, b[i], next - i > 1 ? (uint16_t)size : 0);
+		send_chain(dp, p, b[i], size, next - i);
 	}
 }
 
@@ -122,7 +125,7 @@ static void send_frame(struct datapath *dp, struct peer *p, struct buffer *out, 
 {
 	count_sent(dp, p, n, out->len);
 	if (n == 1 || may_burst(dp, p, size)) {
-		send_chain(dp, p, out, n > 1 ? (uint16_t)size : 0);
+		send_chain(dp, p, out, size, n);
 		return;
 	}
 	out->link = p->link;

@@ -21,6 +21,8 @@ enum wake_cause { WAKE_IO, WAKE_TIMER, WAKE_MESSAGE, WAKE_COUNT };
 	X(link_sent_bursts)                                                                        \
 	X(link_sent_packets)                                                                       \
 	X(link_sent_bytes)                                                                         \
+	X(udp_gro_segments)                                                                        \
+	X(udp_gso_segments)                                                                        \
 	X(bursts_refused)                                                                          \
 	X(tun_read_frames)                                                                         \
 	X(tun_read_packets)                                                                        \

@@ -133,6 +133,7 @@ static void split(struct inbound *in, struct buffer *whole)
 		uint32_t len = left < whole->gso_size ? left : whole->gso_size;
 		struct buffer *s = buffer_slice(dp->large, whole, at, len);
 		dp->count.link_received_packets++;
+		dp->count.udp_gro_segments++;
 		if (s)
 			classify(in, s, false);
 		else
