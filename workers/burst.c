@@ -9,7 +9,8 @@
 
 static bool may_burst(const struct datapath *dp, const struct peer *p, uint32_t datagram_len)
 {
-	if (!dp->has_gso)
+	/* What the kernel would refuse goes singly from the start, or it would come late. */
+	if (!dp->has_gso || (p->setup.datagram_max && datagram_len > p->setup.datagram_max))
 		return false;
 	return !p->gso_max || datagram_len <= p->gso_max || dp->now_ms >= p->gso_rest_ms;
 }
@@ -177,12 +178,17 @@ static void split_and_seal(struct datapath *dp, struct peer *p, struct data_key 
 	datapath_check_usage(dp, p, k);
 }
 
+static bool is_too_large(const struct peer *p, const struct super_packet *s)
+{
+	uint32_t largest = s->header_len + s->payload_len;
+	return largest > p->setup.tun_mtu || largest + HEAD_MAX > DATAGRAM_MAX;
+}
+
 void burst_frame(struct datapath *dp, struct peer *p, struct buffer *frame)
 {
 	struct super_packet s;
 	enum drop why = super_packet_parse(frame->data, frame->len, &s);
-	uint32_t largest = s.header_len + s.payload_len;
-	if (why == DROP_NONE && (largest > p->setup.tun_mtu || largest + HEAD_MAX > DATAGRAM_MAX))
+	if (why == DROP_NONE && is_too_large(p, &s))
 		why = DROP_MTU;
 	if (why != DROP_NONE) {
 		drop(dp, why, frame);

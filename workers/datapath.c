@@ -69,6 +69,12 @@ static void keep_refused(struct datapath *dp, struct buffer *chain)
 		chain->gso_size = gso_size;
 }
 
+static uint64_t datagrams_of(const struct buffer *chain)
+{
+	uint32_t size = chain->gso_size;
+	return io_is_burst(chain) ? (buffer_chain_len(chain) + size - 1) / size : 1;
+}
+
 static bool is_refusal(int result)
 {
 	return result == -EMSGSIZE || result == -EINVAL || result == -EIO;
@@ -86,8 +92,10 @@ void datapath_done(struct datapath *dp, struct buffer *chain, bool is_tun, int r
 		keep_refused(dp, chain);
 		return;
 	}
-	dp->count.drops[is_tun ? DIRECTION_INGRESS : DIRECTION_EGRESS]
-		       [is_tun ? DROP_TUN_WRITE : DROP_LINK_SEND]++;
+	if (is_tun)
+		dp->count.drops[DIRECTION_INGRESS][DROP_TUN_WRITE]++;
+	else
+		dp->count.drops[DIRECTION_EGRESS][DROP_LINK_SEND] += datagrams_of(chain);
 	datapath_release_chain(dp, chain);
 }
 

@@ -33,6 +33,7 @@ struct peer_setup {
 	uint32_t ping_s, ping_restart_s; /* 0: off */
 	uint16_t mss4, mss6;		 /* clamp; 0: off */
 	uint32_t tun_mtu;		 /* largest inner packet sent to it */
+	uint32_t datagram_max; /* UDP payload that the route took whole then; 0: unknown */
 };
 
 /* Inner packets that wait to be sealed for a peer, oldest first. */
