@@ -113,6 +113,8 @@ def steering_ebpf(t):
     ids = {c.name: c.push_reply() for c in clients}
     for c in clients:
         c.process.signal(signal.SIGTERM)
+    for c in clients:
+        c.process.wait_exit(10)
     wait_until(lambda: server.metrics().sum('shardvpn_peers') == 0, 40, 'the clients do not go')
     namespaces = [c.ns for c in clients]
     again = connect(t, reversed(range(CLIENTS)), namespaces)
