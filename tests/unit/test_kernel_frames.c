@@ -199,7 +199,7 @@ static void super_datagram_of_the_kernel_is_split(void **state)
 	int fd = open_queue("vpn8", IFF_VNET_HDR);
 
 	assert_true(
-		netns_run("ip addr add 10.8.0.1/24 dev vpn8 && ip addr add fd08::1/64 dev vpn8"));
+		netns_run("ip addr add 10.8.0.1/24 dev vpn8 && ip addr add fd08::1/64 dev vpn8 nodad"));
 	if (!has_uso) {
 		close(fd);
 		SKIP_TEST("the kernel has no USO for tun (before Linux 6.2)");
@@ -350,13 +350,13 @@ static void streams_pass_both_ways(bool is_ipv6)
 
 	r.here = open_queue("vpn8", IFF_VNET_HDR);
 	assert_true(
-		netns_run("ip addr add 10.8.0.1/24 dev vpn8 && ip addr add fd08::1/64 dev vpn8"));
+		netns_run("ip addr add 10.8.0.1/24 dev vpn8 && ip addr add fd08::1/64 dev vpn8 nodad"));
 	int client = socket(family, type, 0);
 	long bad_here = bad_checksums();
 	assert_int_equal(unshare(CLONE_NEWNET), 0);
 	r.there = open_queue("vpn9", 0);
 	assert_true(
-		netns_run("ip addr add 10.8.0.2/24 dev vpn9 && ip addr add fd08::2/64 dev vpn9"));
+		netns_run("ip addr add 10.8.0.2/24 dev vpn9 && ip addr add fd08::2/64 dev vpn9 nodad"));
 	int listener = socket(family, type, 0);
 	assert_int_equal(bind(listener, (struct sockaddr *)&to, to_len), 0);
 	assert_int_equal(listen(listener, 1), 0);
