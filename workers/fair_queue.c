@@ -110,6 +110,17 @@ void fair_queue_add(struct fair_queue *q, struct peer *p, struct buffer *b)
 	ring_append(q, p);
 }
 
+/* The keys of those who come next are on their way while this one is served. */
+static void prefetch_ahead(const struct fair_queue *q)
+{
+	const struct peer *next = q->first;
+	const struct peer *after = next ? next->queue.next_peer : NULL;
+	if (next && next->seal_key)
+		data_key_prefetch_seal_schedule(next->seal_key, q->dp->aead, next->queue.bytes);
+	if (after && after->seal_key)
+		data_key_prefetch_seal(after->seal_key);
+}
+
 struct peer *fair_queue_next(struct fair_queue *q, uint32_t all)
 {
 	if (!q->first)
@@ -119,8 +130,7 @@ struct peer *fair_queue_next(struct fair_queue *q, uint32_t all)
 	p->queue.deficit += share;
 	if (p->queue.deficit > share)
 		p->queue.deficit = share;
-	if (q->first && q->first->seal_key)
-		__builtin_prefetch(q->first->seal_key->seal_schedule);
+	prefetch_ahead(q);
 	return p;
 }
 

@@ -23,6 +23,10 @@ struct inbound {
 	/* From another source than the peer's: anybody can name a peer-id, so they come last. */
 	struct buffer *foreign[INBOUND_FOREIGN];
 	unsigned foreign_count;
+	struct {
+		const struct peer *peer; /* NULL: none */
+		struct ip_addr source;
+	} known; /* the last source that was looked up, and found to be the peer's */
 	struct buffer *packets[INBOUND_BATCH]; /* opened, for the tun queue */
 	unsigned packet_count;
 };
