@@ -95,6 +95,7 @@ struct client {
 	int64_t connected_s;	  /* unix time */
 	uint64_t control_received_bytes, control_sent_bytes;
 	uint64_t float_logged_ms;
+	uint32_t path_mtu; /* as its worker was told last; 0: unknown */
 	struct timer timer;
 
 	/* Links of `clients`; nobody else's business. */

@@ -8,26 +8,16 @@
 #include "server/clients.h"
 #include "server/grants.h"
 #include "server/hand_over.h"
+#include "server/paths.h"
 #include "server/shared.h"
 #include "workers/mss.h"
 #include "workers/peer.h"
 #include "workers/route_table.h"
-#include "workers/udp_path.h"
 #include "workers/tun_steering.h"
 
 static struct destination destination_of(const struct client *c)
 {
 	return (struct destination){.id = c->place.peer_id, .generation = c->place.generation};
-}
-
-/* 0: unknown; then the first datagrams that exceed it find out. */
-static uint32_t datagram_max(const struct acceptor_shared *s, const struct client *c)
-{
-	uint32_t mtu, headers = client_is_ipv6(c) ? 48 : 28;
-
-	if (udp_path_mtu(&c->link, &s->groups[c->link.listener].local, &mtu) || mtu <= headers)
-		return 0;
-	return mtu - headers;
 }
 
 static int peer_add(struct acceptor_shared *s, struct client *c)
@@ -45,8 +35,8 @@ static int peer_add(struct acceptor_shared *s, struct client *c)
 		.ping_restart_s = config->ping_restart_s,
 		.mss4 = mss.mss4,
 		.mss6 = mss.mss6,
+		.path_mtu = path_look_up(s, c),
 		.tun_mtu = config->tun_mtu,
-		.datagram_max = datagram_max(s, c),
 	};
 	struct message m = {.kind = MESSAGE_PEER_ADD, .peer_id = c->place.peer_id};
 	int err;

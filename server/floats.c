@@ -7,6 +7,7 @@
 #include "config/log.h"
 #include "server/clients.h"
 #include "server/hand_over.h"
+#include "server/paths.h"
 #include "server/removal.h"
 #include "server/shared.h"
 #include "workers/peer.h"
@@ -95,6 +96,8 @@ static void move(struct acceptor_shared *s, struct client *c, struct buffer *b)
 	client_set_link(s->clients, c, &b->link);
 	if (hand_over_send(s->hand_over, c->place.worker, &m))
 		hand_over_home(s->hand_over, b);
+	else
+		path_tell(s, c);
 }
 
 void float_request(struct acceptor_shared *s, uint32_t peer_id, struct buffer *b)

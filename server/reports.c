@@ -9,6 +9,7 @@
 #include "server/floats.h"
 #include "server/grants.h"
 #include "server/hand_over.h"
+#include "server/paths.h"
 #include "server/removal.h"
 #include "server/shared.h"
 
@@ -65,6 +66,8 @@ static void on_fact(struct acceptor_shared *s, const struct message *m)
 		on_silent(s, c);
 	else if (m->kind == MESSAGE_PEER_EXIT)
 		on_exit_message(s, c);
+	else if (m->kind == MESSAGE_PATH_MTU_ASK)
+		path_tell(s, c);
 	else
 		conversation_renegotiate(s, c, m->arg);
 }
@@ -90,6 +93,7 @@ int report_take(struct acceptor_shared *s, const struct message *m, listener_fn 
 		break;
 	case MESSAGE_PEER_SILENT:
 	case MESSAGE_PEER_EXIT:
+	case MESSAGE_PATH_MTU_ASK:
 	case MESSAGE_KEY_EXHAUSTED:
 		on_fact(s, m);
 		break;
@@ -103,6 +107,7 @@ int report_take(struct acceptor_shared *s, const struct message *m, listener_fn 
 	case MESSAGE_KEY_SEAL_FROM:
 	case MESSAGE_KEY_RETIRE:
 	case MESSAGE_PEER_MOVE:
+	case MESSAGE_PATH_MTU:
 	case MESSAGE_PING:
 	case MESSAGE_STOP:
 	case MESSAGE_PONG:

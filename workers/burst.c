@@ -10,7 +10,7 @@
 static bool may_burst(const struct datapath *dp, const struct peer *p, uint32_t datagram_len)
 {
 	/* What the kernel would refuse goes singly from the start, or it would come late. */
-	if (!dp->has_gso || (p->setup.datagram_max && datagram_len > p->setup.datagram_max))
+	if (!dp->has_gso || datagram_len > p->path.datagram_max)
 		return false;
 	return !p->gso_max || datagram_len <= p->gso_max || dp->now_ms >= p->gso_rest_ms;
 }
@@ -207,6 +207,7 @@ static void rest(struct datapath *dp, const struct buffer *b)
 		return;
 	p->gso_rest_ms = dp->now_ms + REST_MS;
 	p->gso_max = (uint16_t)(b->gso_size - 1);
+	datapath_ask_path(dp, p);
 }
 
 void burst_resend(struct datapath *dp)

@@ -75,6 +75,14 @@ static uint64_t datagrams_of(const struct buffer *chain)
 	return io_is_burst(chain) ? (buffer_chain_len(chain) + size - 1) / size : 1;
 }
 
+/* The path to somebody takes less than was thought (mtu-disc yes). */
+static void ask_path_to(struct datapath *dp, const struct link_addr *link)
+{
+	struct peer *p = peer_find_by_addr(dp->peers, link);
+	if (p)
+		datapath_ask_path(dp, p);
+}
+
 static bool is_refusal(int result)
 {
 	return result == -EMSGSIZE || result == -EINVAL || result == -EIO;
@@ -92,6 +100,8 @@ void datapath_done(struct datapath *dp, struct buffer *chain, bool is_tun, int r
 		keep_refused(dp, chain);
 		return;
 	}
+	if (!is_tun && result == -EMSGSIZE)
+		ask_path_to(dp, &chain->link);
 	if (is_tun)
 		dp->count.drops[DIRECTION_INGRESS][DROP_TUN_WRITE]++;
 	else
@@ -139,6 +149,9 @@ static bool announce(struct datapath *dp, const struct peer *p, enum peer_fact f
 	case PEER_FACT_EXIT:
 		m.kind = MESSAGE_PEER_EXIT;
 		break;
+	case PEER_FACT_PATH_MTU:
+		m.kind = MESSAGE_PATH_MTU_ASK;
+		break;
 	case PEER_FACT_EXHAUSTED:
 		m.kind = MESSAGE_KEY_EXHAUSTED;
 		m.arg = p->exhausted_key_id;
@@ -150,7 +163,7 @@ static bool announce(struct datapath *dp, const struct peer *p, enum peer_fact f
 void datapath_announce_pending(struct datapath *dp, struct peer *p)
 {
 	static const enum peer_fact facts[] = {PEER_FACT_EXIT, PEER_FACT_SILENT,
-					       PEER_FACT_EXHAUSTED};
+					       PEER_FACT_EXHAUSTED, PEER_FACT_PATH_MTU};
 	for (unsigned i = 0; i < sizeof(facts) / sizeof(facts[0]); i++) {
 		if ((p->facts & facts[i]) && announce(dp, p, facts[i]))
 			p->facts &= ~(uint32_t)facts[i];
@@ -163,6 +176,13 @@ void datapath_announce(struct datapath *dp, struct peer *p, enum peer_fact fact)
 {
 	p->facts |= fact;
 	datapath_announce_pending(dp, p);
+}
+
+void datapath_ask_path(struct datapath *dp, struct peer *p)
+{
+	p->is_path_doubted = !path_mtu_may_ask(&p->path, dp->now_ms);
+	if (!p->is_path_doubted)
+		datapath_announce(dp, p, PEER_FACT_PATH_MTU);
 }
 
 void datapath_check_usage(struct datapath *dp, struct peer *p, const struct data_key *k)

@@ -72,6 +72,9 @@ void datapath_hand_over(struct datapath *dp, unsigned to, enum counter_direction
 void datapath_announce(struct datapath *dp, struct peer *p, enum peer_fact fact);
 /* Facts that are still to be told. */
 void datapath_announce_pending(struct datapath *dp, struct peer *p);
+/* Have the acceptor look up what the path of `p` takes; as often as path_mtu.h
+ * permits: else at the peer's next timer. */
+void datapath_ask_path(struct datapath *dp, struct peer *p);
 /* Announce a key of `p` that is nearly used up, once. */
 void datapath_check_usage(struct datapath *dp, struct peer *p, const struct data_key *k);
 

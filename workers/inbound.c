@@ -274,8 +274,8 @@ static void pass_packet(struct inbound *in, struct peer *p, struct buffer *b)
 		drop(in, why, b);
 		return;
 	}
-	if (p->setup.mss4 || p->setup.mss6)
-		ip_clamp_mss(b->data, b->len, p->setup.mss4, p->setup.mss6);
+	if (p->path.mss.mss4 || p->path.mss.mss6)
+		ip_clamp_mss(b->data, b->len, p->path.mss.mss4, p->path.mss.mss6);
 	if (pass_to_clients(in, p, b))
 		return;
 	in->dp->count.tun_written_packets++;

@@ -47,6 +47,8 @@ static void look(struct datapath *dp, struct outbound *out, struct peer *p)
 {
 	if (p->facts)
 		datapath_announce_pending(dp, p);
+	if (peer_expire_path(p, dp->now_ms) || p->is_path_doubted)
+		datapath_ask_path(dp, p);
 	if (ping_due(p) <= dp->now_ms) {
 		p->last_sent_ms = dp->now_ms; /* also if it cannot be sent: once a period */
 		if (peer_seal_key(p, dp->now_ms))

@@ -27,6 +27,7 @@ enum message_kind {
 	MESSAGE_KEY_RETIRE,    /* peer_id, arg = key-id: wipe; no answer */
 	MESSAGE_PEER_MOVE, /* peer_id, buffer: take buffer->link as the peer's address; buffer goes
 			      home */
+	MESSAGE_PATH_MTU,  /* peer_id, path_mtu: what the route to its address takes; 0: unknown */
 	MESSAGE_PING,	   /* heartbeat: answer MESSAGE_PONG */
 	MESSAGE_STOP,	   /* leave the loop */
 
@@ -36,6 +37,7 @@ enum message_kind {
 	MESSAGE_KEY_INSTALLED, /* peer_id, key: the acceptor frees it; the schedules have moved */
 	MESSAGE_FLOAT_REQUEST, /* peer_id, buffer: authenticated data came from buffer->link; answer
 				  MESSAGE_PEER_MOVE, or send the buffer home to refuse */
+	MESSAGE_PATH_MTU_ASK,  /* peer_id: answer MESSAGE_PATH_MTU */
 	MESSAGE_PEER_SILENT,   /* peer_id: nothing received for ping-restart seconds */
 	MESSAGE_PEER_EXIT,     /* peer_id: OCC exit message */
 	MESSAGE_KEY_EXHAUSTED, /* peer_id, arg = key-id: renegotiate */
@@ -61,6 +63,7 @@ struct message {
 		struct data_key *key;
 		void *pointer;
 		uint64_t at_ms; /* CLOCK_BOOTTIME */
+		uint32_t path_mtu;
 	};
 };
 static_assert(sizeof(struct message) == 16, "a ring slot has 16 bytes");

@@ -55,6 +55,7 @@ static void peer_add(struct orders *o, struct peer *p)
 	bucket_init(&p->up, r->up_bytes_s, r->burst_bytes, o->dp->now_ns);
 	bucket_init(&p->down, r->down_bytes_s, r->burst_bytes, o->dp->now_ns);
 	if (peer_table_add(o->dp->peers, p) == 0) {
+		peer_learn_path(p, p->setup.path_mtu, o->dp->now_ms);
 		keepalive_start(o->dp, p);
 		return;
 	}
@@ -124,6 +125,13 @@ static void peer_move(struct orders *o, uint32_t peer_id, struct buffer *b)
 	datapath_release(o->dp, b);
 }
 
+static void path_mtu(struct orders *o, uint32_t peer_id, uint32_t mtu)
+{
+	struct peer *p = peer_find_by_id(o->dp->peers, peer_id);
+	if (p)
+		peer_learn_path(p, mtu, o->dp->now_ms);
+}
+
 static void take_home(struct buffer *chain)
 {
 	while (chain) {
@@ -154,6 +162,9 @@ static void carry_out(struct orders *o, const struct message *m)
 	case MESSAGE_PEER_MOVE:
 		peer_move(o, m->peer_id, m->buffer);
 		break;
+	case MESSAGE_PATH_MTU:
+		path_mtu(o, m->peer_id, m->path_mtu);
+		break;
 	case MESSAGE_PING:
 		answer(o, &(struct message){.kind = MESSAGE_PONG});
 		break;
@@ -175,6 +186,7 @@ static void carry_out(struct orders *o, const struct message *m)
 	case MESSAGE_PEER_REMOVED:
 	case MESSAGE_KEY_INSTALLED:
 	case MESSAGE_FLOAT_REQUEST:
+	case MESSAGE_PATH_MTU_ASK:
 	case MESSAGE_PEER_SILENT:
 	case MESSAGE_PEER_EXIT:
 	case MESSAGE_KEY_EXHAUSTED:

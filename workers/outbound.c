@@ -26,8 +26,8 @@ static void to_peer(struct outbound *o, struct peer *p, struct buffer *b)
 		drop(o, DROP_MTU, b);
 		return;
 	}
-	if (!b->is_frame && (p->setup.mss4 || p->setup.mss6))
-		ip_clamp_mss(b->data, b->len, p->setup.mss4, p->setup.mss6);
+	if (!b->is_frame && (p->path.mss.mss4 || p->path.mss.mss6))
+		ip_clamp_mss(b->data, b->len, p->path.mss.mss4, p->path.mss.mss6);
 	fair_queue_add(&o->queue, p, b);
 }
 

@@ -20,6 +20,27 @@ struct peer_table {
 	struct peer **by_addr;
 };
 
+static struct path_peer path_peer(const struct peer *p)
+{
+	const struct sockaddr_in6 *in6 = &p->link.remote.in6;
+	bool is_ipv6 =
+		p->link.remote.sa.sa_family == AF_INET6 && !IN6_IS_ADDR_V4MAPPED(&in6->sin6_addr);
+	return (struct path_peer){
+		.mss = {p->setup.mss4, p->setup.mss6}, .is_v2 = p->setup.is_v2, .is_ipv6 = is_ipv6};
+}
+
+void peer_learn_path(struct peer *p, uint32_t path_mtu, uint64_t now_ms)
+{
+	struct path_peer peer = path_peer(p);
+	path_mtu_learn(&p->path, &peer, path_mtu, now_ms);
+}
+
+bool peer_expire_path(struct peer *p, uint64_t now_ms)
+{
+	struct path_peer peer = path_peer(p);
+	return path_mtu_expire(&p->path, &peer, now_ms);
+}
+
 struct peer *peer_new(const struct peer_setup *s)
 {
 	/* Whole cache lines: the next peer may be another worker's. */
@@ -30,6 +51,8 @@ struct peer *peer_new(const struct peer_setup *s)
 	memset(p, 0, len);
 	p->setup = *s;
 	p->link = s->link;
+	struct path_peer peer = path_peer(p);
+	path_mtu_init(&p->path, &peer);
 	return p;
 }
 

@@ -13,6 +13,7 @@
 #include "config/addr.h"
 #include "crypto/data_key.h"
 #include "workers/bucket.h"
+#include "workers/path_mtu.h"
 #include "workers/timers.h"
 
 #define PEER_KEYS 8 /* by key-id */
@@ -22,6 +23,7 @@ enum peer_fact {
 	PEER_FACT_SILENT = 1 << 0,
 	PEER_FACT_EXIT = 1 << 1,
 	PEER_FACT_EXHAUSTED = 1 << 2,
+	PEER_FACT_PATH_MTU = 1 << 3, /* what its path takes is to be looked up */
 };
 
 /* What the acceptor decides when it adds a peer. */
@@ -31,9 +33,9 @@ struct peer_setup {
 	bool is_v2;	     /* send P_DATA_V2 (the client knows its peer-id) */
 	struct link_addr link;
 	uint32_t ping_s, ping_restart_s; /* 0: off */
-	uint16_t mss4, mss6;		 /* clamp; 0: off */
+	uint16_t mss4, mss6;		 /* clamp by configuration; 0: off */
+	uint32_t path_mtu;		 /* of the route to it; 0: unknown */
 	uint32_t tun_mtu;		 /* largest inner packet sent to it */
-	uint32_t datagram_max; /* UDP payload that the route took whole then; 0: unknown */
 };
 
 /* Inner packets that wait to be sealed for a peer, oldest first. */
@@ -60,6 +62,8 @@ struct peer {
 	uint8_t exhausted_keys;	   /* bit per key-id: announced as nearly used up, each once */
 	uint8_t exhausted_key_id;  /* the latest of them, for PEER_FACT_EXHAUSTED */
 	uint64_t float_asked_ms;   /* when a move was last asked for; 0: never */
+	struct path_mtu path;	   /* what to clamp to, and largest datagram */
+	bool is_path_doubted;	   /* to be asked for when that is permitted */
 	uint64_t silence_said_ms;  /* when silence was last announced */
 	struct peer_queue queue;
 	struct bucket up, down; /* rates of inner bytes, full when the peer was added */
@@ -81,6 +85,13 @@ void peer_free(struct peer *p);
 /* The key to seal with at now_ms: among the keys whose seal_from has passed the newest, else any
  * that is not there only to open (UINT64_MAX); updates seal_key (wire.md, section 12.3). NULL if
  * there is none. Thread: owner. */
+/* The route says what the path takes (0: nothing). Thread: owner. */
+void peer_learn_path(struct peer *p, uint32_t path_mtu, uint64_t now_ms);
+/* Forget what was learned too long ago. Returns whether it did. Thread: owner. */
+bool peer_expire_path(struct peer *p, uint64_t now_ms);
+
+/* The key to seal with at now_ms: among the keys whose seal_from has passed the newest, else any;
+ * updates seal_key (wire.md, section 12.3). NULL if there is none. Thread: owner. */
 struct data_key *peer_seal_key(struct peer *p, uint64_t now_ms);
 
 /* A worker's peers, by id and by source address (a client that knows its peer-id may still send

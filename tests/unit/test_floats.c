@@ -33,6 +33,10 @@ static void expect_moved(struct mock *m, struct client *c, struct link_addr to)
 	assert_ptr_equal(msg.buffer, &b);
 	assert_true(endpoint_equal(&c->link.remote, &to.remote));
 	assert_int_equal(m->shared.count.floats_accepted, 1);
+	/* What is known of the path held for the address before. */
+	msg = mock_next(m, c->place.worker);
+	assert_int_equal(msg.kind, MESSAGE_PATH_MTU);
+	assert_int_equal(msg.peer_id, c->place.peer_id);
 }
 
 static void expect_refused(struct mock *m, struct client *c, struct link_addr to)

@@ -290,6 +290,46 @@ static void orders_for_a_peer_that_has_gone_leave_nothing(void **state)
 	free(k);
 }
 
+static void orders_takes_what_the_path_of_a_peer_takes(void **state)
+{
+	struct own_worker *o = *state;
+	struct data_key_material m = own_worker_material(0, 1);
+	struct peer *p = add_peer(o, OWN_ID, 1, &m);
+	assert_int_equal(p->path.mtu, 0);
+	own_worker_tell(o, 0,
+			(struct message){
+				.kind = MESSAGE_PATH_MTU, .peer_id = OWN_ID + 1, .path_mtu = 1300});
+	own_worker_tell(
+		o, 0,
+		(struct message){.kind = MESSAGE_PATH_MTU, .peer_id = OWN_ID, .path_mtu = 1400});
+	own_worker_turn(o);
+	assert_int_equal(p->path.mtu, 1400);
+	assert_int_equal(p->path.expiry_ms, o->dp->now_ms + PATH_MTU_EXPIRY_MS);
+	own_worker_tell(o, 0, (struct message){.kind = MESSAGE_PATH_MTU, .peer_id = OWN_ID});
+	own_worker_turn(o);
+	assert_int_equal(p->path.mtu, 0);
+	remove_peer(o, p);
+}
+
+static void orders_asks_for_the_path_once_in_a_while(void **state)
+{
+	struct own_worker *o = *state;
+	struct data_key_material m = own_worker_material(0, 1);
+	struct peer *p = add_peer(o, OWN_ID, 1, &m);
+	own_worker_fill_ring(o, 0);
+	datapath_ask_path(o->dp, p); /* no room: it is not forgotten */
+	datapath_ask_path(o->dp, p);
+	assert_int_equal(p->facts, PEER_FACT_PATH_MTU);
+	own_worker_take_all(o, 0, MESSAGE_NONE);
+	datapath_announce_pending(o->dp, p);
+	datapath_ask_path(o->dp, p);
+	assert_int_equal(own_worker_take_all(o, 0, MESSAGE_PATH_MTU_ASK), 1);
+	o->dp->now_ms += PATH_MTU_ASK_MS;
+	datapath_ask_path(o->dp, p);
+	assert_int_equal(own_worker_take_all(o, 0, MESSAGE_PATH_MTU_ASK), 1);
+	remove_peer(o, p);
+}
+
 static void orders_keeps_buffers_whose_way_home_is_full(void **state)
 {
 	struct own_worker *o = *state;
@@ -398,6 +438,8 @@ int main(void)
 		TEST(orders_finds_the_second_peer_at_a_shared_address),
 		TEST(orders_refuses_a_peer_whose_id_is_taken),
 		TEST(orders_for_a_peer_that_has_gone_leave_nothing),
+		TEST(orders_takes_what_the_path_of_a_peer_takes),
+		TEST(orders_asks_for_the_path_once_in_a_while),
 		TEST(orders_keeps_buffers_whose_way_home_is_full),
 		TEST(orders_drops_what_the_owner_has_no_room_for),
 		TEST(orders_seals_with_a_key_only_after_it_was_told_to),

@@ -129,6 +129,44 @@ static void peer_seals_with_the_newest_key_whose_time_has_come(void **state)
 	}
 }
 
+/* As v4, v6 or mapped, with the clamp of `mssfix 1492 mtu`. */
+static struct peer *reached_at(const char *addr, uint16_t mss4)
+{
+	struct peer_setup s = {.is_v2 = true, .mss4 = mss4, .mss6 = (uint16_t)(mss4 - 20)};
+	s.link.remote.in6.sin6_family = AF_INET6;
+	if (inet_pton(AF_INET6, addr, &s.link.remote.in6.sin6_addr) != 1)
+		s.link = link_v4(addr, 1000, 0);
+	struct peer *p = peer_new(&s);
+	assert_non_null(p);
+	return p;
+}
+
+static void peer_path_has_the_headers_of_its_family(void **state)
+{
+	static const struct {
+		const char *addr;
+		uint16_t mss4, clamped4;
+		uint32_t datagram_max;
+	} rows[] = {
+		{"192.0.2.1", 1400, 1208, 1272},
+		{"::ffff:192.0.2.1", 1400, 1208, 1272},
+		{"2001:db8::1", 1380, 1188, 1252},
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct peer *p = reached_at(rows[i].addr, rows[i].mss4);
+		assert_int_equal(p->path.mss.mss4, rows[i].mss4);
+		peer_learn_path(p, 1300, 1000);
+		assert_int_equal(p->path.datagram_max, rows[i].datagram_max);
+		assert_int_equal(p->path.mss.mss4, rows[i].clamped4);
+		assert_int_equal(p->path.mss.mss6, rows[i].clamped4 - 20);
+		assert_false(peer_expire_path(p, 1000 + PATH_MTU_EXPIRY_MS - 1));
+		assert_true(peer_expire_path(p, 1000 + PATH_MTU_EXPIRY_MS));
+		assert_int_equal(p->path.mss.mss4, rows[i].mss4);
+		peer_free(p);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -136,6 +174,7 @@ int main(void)
 		cmocka_unit_test(peer_table_refuses_taken_and_foreign_ids),
 		cmocka_unit_test(peer_that_moved_is_found_at_the_new_address_only),
 		cmocka_unit_test(peer_seals_with_the_newest_key_whose_time_has_come),
+		cmocka_unit_test(peer_path_has_the_headers_of_its_family),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -156,7 +156,7 @@ static void removal_survives_answers_for_peers_it_does_not_know(void **state)
 static void reports_about_a_removed_client_do_nothing(void **state)
 {
 	static const enum message_kind kinds[] = {MESSAGE_PEER_SILENT, MESSAGE_PEER_EXIT,
-						  MESSAGE_KEY_EXHAUSTED};
+						  MESSAGE_KEY_EXHAUSTED, MESSAGE_PATH_MTU_ASK};
 	struct mock *m = *state;
 	struct client *c = mock_connected(m, mock_link("192.0.2.1", 1000), "alice");
 
