@@ -124,6 +124,58 @@ static void buffer_pool_touches_only_what_is_taken(void **state)
 	buffer_pool_free(p);
 }
 
+static void slices_share_the_storage_of_the_whole(void **state)
+{
+	(void)state;
+	struct buffer_pool *p = pool_new(1, BUFFER_LARGE);
+	struct buffer *whole = buffer_take(p);
+	whole->link.listener = 3;
+	struct buffer *a = buffer_slice(p, whole, whole->data, 10);
+	struct buffer *b = buffer_slice(p, whole, whole->data + 10, 5);
+	assert_ptr_equal(b->data, whole->data + 10);
+	assert_int_equal(b->len, 5);
+	assert_int_equal(b->link.listener, 3);
+	assert_ptr_equal(b->whole, whole);
+	/* In any order: the storage is free with the last of them. */
+	buffer_give(p, a);
+	buffer_give(p, whole);
+	assert_int_equal(buffer_pool_free_count(p), 0);
+	assert_null(buffer_take(p));
+	buffer_give(p, b);
+	assert_int_equal(buffer_pool_free_count(p), 1);
+	buffer_pool_free(p);
+}
+
+static void slices_end_and_come_back(void **state)
+{
+	(void)state;
+	struct buffer_pool *p = pool_new(2, BUFFER_LARGE);
+	struct buffer *slices[BUFFER_SLICES];
+	struct buffer *whole = buffer_take(p);
+	for (unsigned i = 0; i < BUFFER_SLICES; i++) {
+		slices[i] = buffer_slice(p, whole, whole->data + i, 1);
+		assert_non_null(slices[i]);
+	}
+	assert_null(buffer_slice(p, whole, whole->data, 1));
+	buffer_give(p, slices[7]);
+	assert_ptr_equal(buffer_slice(p, whole, whole->data, 1), slices[7]);
+	buffer_give(p, whole);
+	for (unsigned i = 0; i < BUFFER_SLICES; i++)
+		buffer_give(p, slices[i]);
+	assert_int_equal(buffer_pool_free_count(p), 2);
+	buffer_pool_free(p);
+}
+
+static void small_buffers_have_no_slices(void **state)
+{
+	(void)state;
+	struct buffer_pool *p = pool_new(1, BUFFER_SMALL);
+	struct buffer *whole = buffer_take(p);
+	assert_null(buffer_slice(p, whole, whole->data, 1));
+	buffer_give(p, whole);
+	buffer_pool_free(p);
+}
+
 static void buffer_pool_free_accepts_null(void **state)
 {
 	(void)state;
@@ -139,6 +191,9 @@ int main(void)
 		cmocka_unit_test(buffer_pool_ends_at_its_size),
 		cmocka_unit_test(buffer_given_last_is_taken_first_and_fresh),
 		cmocka_unit_test(buffer_pool_touches_only_what_is_taken),
+		cmocka_unit_test(slices_share_the_storage_of_the_whole),
+		cmocka_unit_test(slices_end_and_come_back),
+		cmocka_unit_test(small_buffers_have_no_slices),
 		cmocka_unit_test(buffer_pool_free_accepts_null),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

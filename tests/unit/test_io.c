@@ -83,7 +83,11 @@ static void done(void *ctx, struct buffer *b, bool is_tun, int result)
 	assert_true(r->done_count < DONE_MAX);
 	r->results[r->done_count++] = result;
 	r->done_tun_count += is_tun;
-	buffer_give(b->home == FOREIGN ? r->foreign : r->pool, b);
+	while (b) {
+		struct buffer *next = b->next;
+		buffer_give(b->pool, b);
+		b = next;
+	}
 }
 
 static int udp_bound(int family, const char *host)
@@ -593,6 +597,75 @@ static void io_wait_reports_a_tun_queue_that_is_gone(void **state)
 
 /* ---- sending ---- */
 
+/* `n` buffers with the numbers from 0 on. */
+static struct buffer *numbered_chain(struct rig *r, unsigned n)
+{
+	struct buffer *chain = NULL;
+	while (n-- > 0) {
+		struct buffer *b = numbered(r, n % 2 ? r->foreign : r->pool, n);
+		b->next = chain;
+		chain = b;
+	}
+	return chain;
+}
+
+static void io_sends_a_chain_as_a_burst_of_datagrams(void **state)
+{
+	struct rig *r = *state;
+	start(r);
+	struct buffer *chain = numbered_chain(r, IO_CHAIN_MAX);
+	chain->gso_size = sizeof(uint32_t);
+	io_send(r->io, chain);
+	io_send(r->io, numbered(r, r->pool, IO_CHAIN_MAX));
+	turns_until_done(r, 2);
+	assert_int_equal(r->results[0], 0);
+	for (uint32_t i = 0; i <= IO_CHAIN_MAX; i++)
+		assert_int_equal(number_at(r->peer), i);
+	assert_int_equal(number_at(r->peer), UINT32_MAX);
+}
+
+static void io_tells_of_a_burst_that_is_refused(void **state)
+{
+	struct rig *r = *state;
+	start(r);
+	struct buffer *chain = numbered_chain(r, 2);
+	chain->gso_size = 1; /* more datagrams than the kernel splits into at once: none */
+	chain->len = 4;
+	chain->link.remote.in4.sin_port = 0;
+	io_send(r->io, chain);
+	io_send(r->io, numbered(r, r->pool, 5));
+	turns_until_done(r, 2);
+	assert_true(r->results[0] < 0 || r->results[1] < 0);
+	assert_int_equal(number_at(r->peer), 5);
+}
+
+static void io_writes_a_chain_as_one_frame(void **state)
+{
+	struct rig *r = *state;
+	uint32_t got[IO_CHAIN_MAX + 1];
+	start(r);
+	io_write_tun(r->io, numbered_chain(r, IO_CHAIN_MAX));
+	turns_until_done(r, 1);
+	assert_int_equal(r->done_tun_count, 1);
+	assert_int_equal(recv(r->inner, got, sizeof(got), MSG_DONTWAIT), 4 * IO_CHAIN_MAX);
+	for (uint32_t i = 0; i < IO_CHAIN_MAX; i++)
+		assert_int_equal(got[i], i);
+}
+
+/* More pieces than an engine holds at a time: it submits on its own. */
+static void io_takes_more_chains_than_it_has_room_for(void **state)
+{
+	struct rig *r = *state;
+	uint32_t got[8];
+	start(r);
+	for (unsigned i = 0; i < 200; i++) {
+		io_write_tun(r->io, numbered_chain(r, 8));
+		for (ssize_t n; (n = recv(r->inner, got, sizeof(got), MSG_DONTWAIT)) > 0;)
+			assert_int_equal(n, sizeof(got));
+	}
+	turns_until_done(r, 200);
+}
+
 static void io_sends_from_the_named_listener_and_gives_back(void **state)
 {
 	struct rig *r = *state;
@@ -1051,6 +1124,10 @@ static const struct test_case cases[] = {
 	CASE(io_wait_without_limit_does_not_tick),
 	CASE(io_wait_reports_a_tun_queue_that_is_gone),
 	CASE(io_sends_from_the_named_listener_and_gives_back),
+	CASE(io_sends_a_chain_as_a_burst_of_datagrams),
+	CASE(io_tells_of_a_burst_that_is_refused),
+	CASE(io_writes_a_chain_as_one_frame),
+	CASE(io_takes_more_chains_than_it_has_room_for),
 	CASE(io_wait_submits_what_is_queued),
 	CASE(io_keeps_order_of_packets_and_of_each_socket),
 	CASE(io_gives_back_what_does_not_fit_its_queues),
