@@ -89,6 +89,7 @@ def run(a, b):
     cells = matrix.Matrix(b, {} if a.only_extras else matrix.select(a), a.seconds, a.rounds, say)
     for n in range(a.rounds if cells.chosen else 0):
         cells.run_round(n + 1)
+        result['settings']['rounds'] = n + 1
         result['rows'], result['failures'] = cells.rows(), cells.failures
         result['figures'] = figures.of_rows(result['rows'])
         report.write(result, a.out)  # so that what was measured outlives an interruption
