@@ -57,7 +57,7 @@ esac
 
 if [ -n "${FUZZ_SECONDS:-}" ]; then
 	step "fuzzing, $FUZZ_SECONDS s a target"
-	if must "full: fuzz build" env CC=clang-14 bash -c "$(declare -f build); build build-fuzz -Dbuildtype=debugoptimized -Dfuzz=true -Db_sanitize=address,undefined -Db_lundef=false"; then
+	if must "full: fuzz build" env CC=clang-14 bash -c "$(declare -f build); build build-fuzz -Dbuildtype=debugoptimized -Dfuzz=true -Db_sanitize=address,undefined -Db_lundef=false -Dc_args=-fsanitize=fuzzer-no-link"; then
 		for target in build-fuzz/tests/fuzz/fuzz_*; do
 			if [ ! -x "$target" ] || [ ! -f "$target" ]; then continue; fi
 			name=$(basename "$target")
