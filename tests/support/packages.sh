@@ -5,7 +5,7 @@
 packages_build="gcc libc6-dev meson ninja-build pkgconf libssl-dev liburing-dev libck-dev libevent-dev
 libnl-route-3-dev libjansson-dev libsystemd-dev libjemalloc-dev"
 packages_run="openvpn iproute2 iputils-ping iperf3 openssl procps"
-packages_test="libcmocka-dev python3 ethtool nftables util-linux libcap2-bin netbase"
+packages_test="libcmocka-dev python3 ethtool nftables tcpdump util-linux libcap2-bin netbase"
 # The library for AEAD on x86-64; other machines do without.
 [ "$(uname -m)" = x86_64 ] && packages_build="$packages_build libipsec-mb-dev"
 
