@@ -72,6 +72,15 @@ static inline const char *netns_enter(void)
 	return NULL;
 }
 
+/* The same for tests that make a tun device there. */
+static inline const char *netns_enter_with_tun(void)
+{
+	const char *why = netns_enter();
+	if (!why && access("/dev/net/tun", R_OK | W_OK) != 0)
+		why = "no access to /dev/net/tun";
+	return why;
+}
+
 /* Skip the whole program, as its exit code: cmocka's skip() of single tests is a failure in TAP
  * ("not ok N # SKIP"). */
 static inline int netns_skip(const char *why)

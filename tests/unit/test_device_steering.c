@@ -206,9 +206,7 @@ static void refused_load_is_said_once(void **state)
 
 int main(void)
 {
-	const char *why = netns_enter();
-	if (!why && access("/dev/net/tun", R_OK | W_OK) != 0)
-		why = "no access to /dev/net/tun";
+	const char *why = netns_enter_with_tun();
 	if (why)
 		return netns_skip(why);
 

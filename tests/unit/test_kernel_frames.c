@@ -389,9 +389,7 @@ static void streams_pass_both_ways_over_ipv6(void **state)
 
 int main(void)
 {
-	const char *why = netns_enter();
-	if (!why && access("/dev/net/tun", R_OK | W_OK) != 0)
-		why = "no access to /dev/net/tun";
+	const char *why = netns_enter_with_tun();
 	if (why)
 		return netns_skip(why);
 

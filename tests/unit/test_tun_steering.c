@@ -783,9 +783,7 @@ static const char *cannot_load(void)
 
 int main(void)
 {
-	const char *why = netns_enter();
-	if (!why && access("/dev/net/tun", R_OK | W_OK) != 0)
-		why = "no access to /dev/net/tun";
+	const char *why = netns_enter_with_tun();
 	if (!why)
 		why = cannot_load();
 	if (why)
